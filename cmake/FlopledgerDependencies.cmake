@@ -1,0 +1,18 @@
+# Everything comes from the distribution through find_package; nothing is fetched.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(tl-expected CONFIG REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED COMPONENTS core)
+find_package(Libevent MODULE REQUIRED COMPONENTS core extra pthreads)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(CUPTI QUIET)
+
+if(FLOPLEDGER_WITH_CUPTI STREQUAL "ON" AND NOT CUPTI_FOUND)
+  message(FATAL_ERROR "FLOPLEDGER_WITH_CUPTI=ON, but no CUPTI headers: ${CUPTI_NOT_FOUND_MESSAGE}")
+endif()
+if(FLOPLEDGER_WITH_CUPTI STREQUAL "AUTO" AND NOT CUPTI_FOUND)
+  message(STATUS "CUPTI collector: not built (${CUPTI_NOT_FOUND_MESSAGE})")
+endif()

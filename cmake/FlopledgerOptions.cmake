@@ -1,0 +1,38 @@
+# Every option of the build. At most eight; all begin with FLOPLEDGER_.
+option(FLOPLEDGER_BUILD_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
+option(FLOPLEDGER_BUILD_BENCHMARKS "Build the benchmarks" OFF)
+option(FLOPLEDGER_BUILD_FUZZERS "Build the libFuzzer targets (needs clang)" OFF)
+option(FLOPLEDGER_BUILD_PYTHON "Build the Python module (needs nanobind)" OFF)
+option(FLOPLEDGER_WERROR "Treat warnings as errors" OFF)
+set(FLOPLEDGER_WITH_CUPTI AUTO CACHE STRING "CUPTI collector: AUTO, ON or OFF")
+set(FLOPLEDGER_SANITIZER "" CACHE STRING "Empty, or: address, thread, coverage")
+set_property(CACHE FLOPLEDGER_WITH_CUPTI PROPERTY STRINGS AUTO ON OFF)
+set_property(CACHE FLOPLEDGER_SANITIZER PROPERTY STRINGS "" address thread coverage)
+
+if(NOT FLOPLEDGER_WITH_CUPTI MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "FLOPLEDGER_WITH_CUPTI is '${FLOPLEDGER_WITH_CUPTI}'; accepted: AUTO, ON, OFF")
+endif()
+if(NOT FLOPLEDGER_SANITIZER MATCHES "^(|address|thread|coverage)$")
+  message(FATAL_ERROR
+    "FLOPLEDGER_SANITIZER is '${FLOPLEDGER_SANITIZER}'; accepted: empty, address, thread, coverage")
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(FLOPLEDGER_CCACHE ccache)
+  mark_as_advanced(FLOPLEDGER_CCACHE)
+  if(FLOPLEDGER_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${FLOPLEDGER_CCACHE}")
+  endif()
+endif()

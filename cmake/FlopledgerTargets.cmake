@@ -1,0 +1,28 @@
+# One static library per folder (layer). A layer links only what the layer table lets it include, so
+# that a forbidden arrow fails at compile time as well as in tests/lint.
+include(GNUInstallDirs)
+
+add_library(flopledger_build_flags INTERFACE)
+target_compile_options(flopledger_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+  -Wconversion -Wno-sign-conversion $<$<BOOL:${FLOPLEDGER_WERROR}>:-Werror>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+if(FLOPLEDGER_SANITIZER STREQUAL "address")
+  set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(FLOPLEDGER_SANITIZER STREQUAL "thread")
+  set(sanitizer_flags -fsanitize=thread -fno-omit-frame-pointer)
+elseif(FLOPLEDGER_SANITIZER STREQUAL "coverage")
+  set(sanitizer_flags --coverage -O0)
+endif()
+if(sanitizer_flags)
+  target_compile_options(flopledger_build_flags INTERFACE ${sanitizer_flags})
+  target_link_options(flopledger_build_flags INTERFACE ${sanitizer_flags})
+endif()
+
+# flopledger_add_layer(<name> SOURCES ... [LINKS ...])
+function(flopledger_add_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(flopledger_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(flopledger_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
+  target_link_libraries(flopledger_${name} PUBLIC flopledger_api ${ARG_LINKS}
+    PRIVATE $<BUILD_INTERFACE:flopledger_build_flags>)
+endfunction()

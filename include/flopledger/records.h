@@ -1,0 +1,193 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flopledger/dtype.h"
+
+namespace flopledger {
+
+/// What a piece of a step is for. `kOther` is time inside a step that nobody named.
+enum class Phase : std::uint8_t {
+  kForward,
+  kBackward,
+  kRecompute,
+  kOptimizer,
+  kCommunication,
+  kData,
+  kCheckpoint,
+  kEval,
+  kOther,
+};
+inline constexpr std::size_t kPhaseCount = 9;
+
+constexpr std::string_view ToString(Phase phase) {
+  constexpr std::array<std::string_view, kPhaseCount> kNames = {
+      "forward", "backward",   "recompute", "optimizer", "communication",
+      "data",    "checkpoint", "eval",      "other"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+/// What a kernel or an op occupies the device with; decides the exclusive time partition.
+/// `kNone` is host-side composition: it launches others and occupies nothing itself.
+enum class ActivityClass : std::uint8_t { kCompute, kCommunication, kCopy, kNone };
+
+/// Kind of work of a kernel or an op, a closed set that is a metric label.
+enum class OpClass : std::uint8_t {
+  kMatmul,
+  kAttention,
+  kConvolution,
+  kElementwise,
+  kNormalization,
+  kReduction,
+  kIndexing,  ///< embedding, gather, scatter, sort
+  kRandom,
+  kCopy,
+  kCommunication,
+  kComposite,  ///< calls other ops, computes nothing itself
+  kUnknown,
+};
+inline constexpr std::size_t kOpClassCount = 12;
+
+constexpr std::string_view ToString(OpClass op_class) {
+  constexpr std::array<std::string_view, kOpClassCount> kNames = {
+      "matmul",   "attention", "convolution", "elementwise",   "normalization", "reduction",
+      "indexing", "random",    "copy",        "communication", "composite",     "unknown"};
+  return kNames[static_cast<std::size_t>(op_class)];
+}
+
+constexpr ActivityClass ActivityOf(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kCommunication:
+      return ActivityClass::kCommunication;
+    case OpClass::kCopy:
+      return ActivityClass::kCopy;
+    case OpClass::kComposite:
+      return ActivityClass::kNone;
+    default:
+      return ActivityClass::kCompute;
+  }
+}
+
+/// One argument of an observed op: a tensor by shape and dtype, or a small scalar, never contents.
+struct OpArgument {
+  enum class Kind : std::uint8_t { kNone, kTensor, kInteger, kIntegerList, kBoolean, kReal, kText };
+  Kind kind = Kind::kNone;
+  DType dtype = DType::kOther;         ///< of a tensor
+  std::vector<std::int64_t> integers;  ///< shape, integer, boolean (0 or 1) or integer list
+  double real = 0;
+
+  friend bool operator==(const OpArgument&, const OpArgument&) = default;
+};
+
+/// Identity of an op for counting: what it is called and what it was called with. Two calls with
+/// one signature do the same number of FLOPs.
+///
+///     aten::mm  [fp32 1024x256] [fp32 256x768]
+struct OpSignature {
+  std::string name;  ///< qualified, without overload: `aten::mm`
+  std::vector<OpArgument> arguments;
+
+  friend bool operator==(const OpSignature&, const OpSignature&) = default;
+};
+
+/// Index of a signature in the session's table. 0 is the signature of ops that the full table could
+/// not take; it has no count.
+using SignatureId = std::uint32_t;
+inline constexpr SignatureId kOverflowSignature = 0;
+
+/// One op that ran to its end. `self_ns` is its time without the ops that it called.
+struct OpRecord {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t self_ns = 0;
+  SignatureId signature = kOverflowSignature;
+  std::uint16_t device = 0;
+  Phase phase = Phase::kForward;
+  OpClass op_class = OpClass::kUnknown;
+};
+
+/// One kernel or copy that a device ran; links to its launch by the correlation id.
+struct KernelRecord {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint64_t correlation_id = 0;
+  std::uint32_t name_id = 0;
+  std::uint32_t stream = 0;
+  std::uint16_t device = 0;
+  OpClass op_class = OpClass::kUnknown;
+};
+
+/// A point in time that the training process named.
+struct MarkerRecord {
+  enum class Kind : std::uint8_t { kStepBegin, kStepEnd, kStepFailed, kSectionBegin, kSectionEnd };
+  std::int64_t time_ns = 0;
+  std::int64_t step = 0;  ///< of step markers
+  Kind kind = Kind::kStepBegin;
+  Phase phase = Phase::kOther;  ///< of section markers
+};
+
+/// Sequences that were declared to be in the step at `time_ns`: `count` rows of `length` tokens.
+/// `useful_length` of each are real, the rest is padding.
+struct TokenRecord {
+  std::int64_t time_ns = 0;
+  std::int64_t count = 0;
+  std::int64_t length = 0;
+  std::int64_t useful_length = 0;
+  /// The useful lengths were not given and are an even split of the useful tokens.
+  bool even_split = false;
+};
+
+/// Work that a user's own formula declared for the step at `time_ns`, already in FLOPs.
+struct DeclaredRecord {
+  std::int64_t time_ns = 0;
+  std::int64_t forward_flops = 0;
+  std::int64_t backward_flops = 0;
+  std::int64_t tokens = 0;
+};
+
+/// Records that did not reach the books, counted where they were lost.
+struct LossRecord {
+  enum class Where : std::uint8_t { kHostRing, kMarkerRing, kSignatureTable, kTimeline, kDevice };
+  enum class Reason : std::uint8_t { kFull, kLate, kInvalidTime, kAborted };
+  std::int64_t time_ns = 0;
+  std::int64_t count = 0;
+  Where where = Where::kHostRing;
+  Reason reason = Reason::kFull;
+};
+
+constexpr std::string_view ToString(LossRecord::Where where) {
+  constexpr std::array<std::string_view, 5> kNames = {"host_ring", "marker_ring", "signature_table",
+                                                      "timeline", "device"};
+  return kNames[static_cast<std::size_t>(where)];
+}
+constexpr std::string_view ToString(LossRecord::Reason reason) {
+  constexpr std::array<std::string_view, 4> kNames = {"full", "late", "invalid_time", "aborted"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+/// What a source hands on: values, in any order; the timeline sorts by their times. Markers of a
+/// batch are at least as new as its ops (sources drain ops first), so that no op can overtake the
+/// boundary that precedes it.
+struct RecordBatch {
+  std::vector<OpRecord> ops;
+  std::vector<KernelRecord> kernels;
+  std::vector<MarkerRecord> markers;
+  std::vector<TokenRecord> tokens;
+  std::vector<DeclaredRecord> declared;
+  std::vector<LossRecord> losses;
+
+  void Clear() {
+    ops.clear();
+    kernels.clear();
+    markers.clear();
+    tokens.clear();
+    declared.clear();
+    losses.clear();
+  }
+};
+
+}  // namespace flopledger

@@ -1,0 +1,1 @@
+#include "flopledger/convention.h"
