@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flopledger/dtype.h"
+#include "flopledger/units.h"
 
 namespace flopledger {
 
@@ -110,17 +111,6 @@ struct OpRecord {
   OpClass op_class = OpClass::kUnknown;
 };
 
-/// One kernel or copy that a device ran; links to its launch by the correlation id.
-struct KernelRecord {
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
-  std::uint64_t correlation_id = 0;
-  std::uint32_t name_id = 0;
-  std::uint32_t stream = 0;
-  std::uint16_t device = 0;
-  OpClass op_class = OpClass::kUnknown;
-};
-
 /// A point in time that the training process named.
 struct MarkerRecord {
   enum class Kind : std::uint8_t { kStepBegin, kStepEnd, kStepFailed, kSectionBegin, kSectionEnd };
@@ -144,15 +134,22 @@ struct TokenRecord {
 /// Work that a user's own formula declared for the step at `time_ns`, already in FLOPs.
 struct DeclaredRecord {
   std::int64_t time_ns = 0;
-  std::int64_t forward_flops = 0;
-  std::int64_t backward_flops = 0;
+  Flops forward;
+  Flops backward;
   std::int64_t tokens = 0;
+};
+
+/// A number to publish beside the books, given at `time_ns`; `name_id` is the session's.
+struct ValueRecord {
+  std::int64_t time_ns = 0;
+  double value = 0;
+  std::uint32_t name_id = 0;
 };
 
 /// Records that did not reach the books, counted where they were lost.
 struct LossRecord {
   enum class Where : std::uint8_t { kHostRing, kMarkerRing, kSignatureTable, kTimeline, kDevice };
-  enum class Reason : std::uint8_t { kFull, kLate, kInvalidTime, kAborted };
+  enum class Reason : std::uint8_t { kFull, kLate, kInvalidTime };
   std::int64_t time_ns = 0;
   std::int64_t count = 0;
   Where where = Where::kHostRing;
@@ -165,7 +162,7 @@ constexpr std::string_view ToString(LossRecord::Where where) {
   return kNames[static_cast<std::size_t>(where)];
 }
 constexpr std::string_view ToString(LossRecord::Reason reason) {
-  constexpr std::array<std::string_view, 4> kNames = {"full", "late", "invalid_time", "aborted"};
+  constexpr std::array<std::string_view, 3> kNames = {"full", "late", "invalid_time"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -174,19 +171,21 @@ constexpr std::string_view ToString(LossRecord::Reason reason) {
 /// boundary that precedes it.
 struct RecordBatch {
   std::vector<OpRecord> ops;
-  std::vector<KernelRecord> kernels;
   std::vector<MarkerRecord> markers;
   std::vector<TokenRecord> tokens;
   std::vector<DeclaredRecord> declared;
+  std::vector<ValueRecord> values;
   std::vector<LossRecord> losses;
+  std::int64_t aborted_ops = 0;  ///< ended by an exception: they did not run, nothing is lost
 
   void Clear() {
     ops.clear();
-    kernels.clear();
     markers.clear();
     tokens.clear();
     declared.clear();
+    values.clear();
     losses.clear();
+    aborted_ops = 0;
   }
 };
 

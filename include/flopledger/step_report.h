@@ -134,19 +134,26 @@ struct Coverage {
 /// Why a ratio cannot be given.
 enum class RefusalReason : std::uint8_t {
   kNone,
-  kNoDeclaration,       ///< no formula was declared
-  kNoTokens,            ///< the step declared no tokens
-  kNoSequenceLength,    ///< attention needs lengths; neither start() nor tokens() gave any
-  kEvaluationOverflow,  ///< the formula left 128 bits
-  kNoPeak,              ///< no peak for the dtype
-  kNoEvidence,          ///< nothing was observed, so HFU has no lower bound worth the name
-  kNoWall,              ///< the step has no length
+  kNoDeclaration,     ///< no formula was declared
+  kNoTokens,          ///< the step declared no tokens
+  kNoSequenceLength,  ///< attention needs lengths; neither start() nor tokens() gave any
+  kDeclarationLost,   ///< part of the declared tokens was lost on the way
+  kEvaluationFailed,  ///< the formula refused the workload (overflow, wrong kind of model)
+  kNoPeak,            ///< no peak for the dtype
+  kNoEvidence,        ///< nothing was observed, so HFU has no lower bound worth the name
+  kNoWall,            ///< the step has no length
 };
 
 constexpr std::string_view ToString(RefusalReason reason) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "none",    "no_declaration", "no_tokens", "no_sequence_length", "evaluation_overflow",
-      "no_peak", "no_evidence",    "no_wall"};
+  constexpr std::array<std::string_view, 9> kNames = {"none",
+                                                      "no_declaration",
+                                                      "no_tokens",
+                                                      "no_sequence_length",
+                                                      "declaration_lost",
+                                                      "evaluation_failed",
+                                                      "no_peak",
+                                                      "no_evidence",
+                                                      "no_wall"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
