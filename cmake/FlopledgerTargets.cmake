@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 
 add_library(flopledger_build_flags INTERFACE)
 target_compile_options(flopledger_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
-  -Wconversion -Wno-sign-conversion $<$<BOOL:${FLOPLEDGER_WERROR}>:-Werror>
+  $<$<BOOL:${FLOPLEDGER_WERROR}>:-Werror>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(FLOPLEDGER_SANITIZER STREQUAL "address")
   set(sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -25,4 +25,5 @@ function(flopledger_add_layer name)
   target_include_directories(flopledger_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>")
   target_link_libraries(flopledger_${name} PUBLIC flopledger_api ${ARG_LINKS}
     PRIVATE $<BUILD_INTERFACE:flopledger_build_flags>)
+  target_compile_options(flopledger_${name} PRIVATE -Wconversion -Wno-sign-conversion)
 endfunction()

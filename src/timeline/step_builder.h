@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "flopledger/records.h"
+#include "timeline/step_timeline.h"
+#include "timeline/time_partition.h"
+
+namespace flopledger {
+
+/// Folds records into steps and hands out each step once, when nothing more of it is to come.
+///
+/// A step lasts from its boundary to the next one; an op belongs to the step in which it started. A
+/// step closes one `Add` after the batch with the next boundary: sources drain ops before markers,
+/// so by then every op that the boundary followed has arrived. Later ones are counted as late.
+///
+///     builder.Add(batch);
+///     while (auto step = builder.Take()) Reconcile(*step, ...);
+///
+/// Thread: one. Fails: never; a record with an impossible time is a counted loss.
+class StepBuilder {
+ public:
+  struct Options {
+    bool observed = true;  ///< ops are reported; without, all time of a step is untracked
+    std::size_t interval_limit = 1 << 18;  ///< kept intervals of a step
+    std::int64_t session_start_ns = 0;
+  };
+
+  explicit StepBuilder(const Options& options) : options_(options) {}
+
+  void Add(const RecordBatch& batch);
+  /// The next closed step in order, if there is one.
+  std::optional<StepTimeline> Take();
+  /// No more records: closes the last step at its exit mark, or as incomplete at `now_ns` if it is
+  /// still running. Returns the time after the last step, which belongs to none.
+  DurationNs Finish(std::int64_t now_ns);
+
+ private:
+  struct OpenStep {
+    StepTimeline timeline;
+    std::optional<std::int64_t> exit_ns;
+    std::optional<std::uint64_t> closed_in;  // the Add in which the next boundary came
+    std::vector<ActivityInterval> intervals;
+    std::size_t merge_at = 0;
+    DurationNs dropped_interval_time;
+    std::vector<SectionChange> sections;
+    std::map<std::pair<SignatureId, Phase>, OpSum> ops;
+    std::map<std::pair<std::int64_t, std::int64_t>, TokenRecord> tokens;
+    std::map<std::uint32_t, ValueRecord> values;
+  };
+
+  OpenStep* StepAt(std::int64_t time_ns);
+  void AddMarker(const MarkerRecord& marker);
+  void BeginStep(const MarkerRecord& marker);
+  void ChangeSection(const MarkerRecord& marker);
+  void AddOp(const OpRecord& op);
+  void AddLoss(const LossRecord& loss);
+  void AddInterval(OpenStep& step, const ActivityInterval& interval);
+  StepTimeline Close(OpenStep& step) const;
+  void CountLate();
+
+  const Options options_;
+  std::uint64_t generation_ = 0;
+  bool finished_ = false;
+  std::deque<OpenStep> steps_;
+  std::optional<std::int64_t> first_start_ns_;
+  std::vector<Phase> section_stack_;
+  std::int64_t pending_late_ = 0;
+  std::vector<LossRecord> pending_losses_;  // before the first step
+};
+
+}  // namespace flopledger
