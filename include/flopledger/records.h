@@ -113,7 +113,14 @@ struct OpRecord {
 
 /// A point in time that the training process named.
 struct MarkerRecord {
-  enum class Kind : std::uint8_t { kStepBegin, kStepEnd, kStepFailed, kSectionBegin, kSectionEnd };
+  enum class Kind : std::uint8_t {
+    kStepBegin,
+    kStepEnd,
+    kStepFailed,
+    kSectionBegin,
+    kSectionEnd,
+    kDeclarationInvalid,  ///< tokens that cannot be: the step's declaration is refused
+  };
   std::int64_t time_ns = 0;
   std::int64_t step = 0;  ///< of step markers
   Kind kind = Kind::kStepBegin;
@@ -129,6 +136,8 @@ struct TokenRecord {
   std::int64_t useful_length = 0;
   /// The useful lengths were not given and are an even split of the useful tokens.
   bool even_split = false;
+  /// No length was given: rows of one token stand for the tokens.
+  bool unknown_length = false;
 };
 
 /// Work that a user's own formula declared for the step at `time_ns`, already in FLOPs.

@@ -140,15 +140,15 @@ void HostSource::Mark(MarkerRecord::Kind kind, std::int64_t step, Phase phase) n
               .phase = phase});
 }
 
-void HostSource::DeclareRows(std::int64_t count, std::int64_t length, std::int64_t useful_length,
-                             bool even_split) noexcept {
-  if (count <= 0) return;
+void HostSource::DeclareRows(const TokenRecord& rows) noexcept {
+  if (rows.count <= 0) return;
   PushMarker({.time_ns = clock_->MonotonicNs(),
-              .a = count,
-              .b = length,
-              .c = useful_length,
-              .kind = MarkerSlot::Kind::kTokens,
-              .detail = static_cast<std::uint8_t>(even_split ? 1 : 0)});
+              .a = rows.count,
+              .b = rows.length,
+              .c = rows.useful_length,
+              .d = rows.even_split ? 1 : 0,
+              .e = rows.unknown_length ? 1 : 0,
+              .kind = MarkerSlot::Kind::kTokens});
 }
 
 void HostSource::DeclareRows(std::span<const std::int64_t> lengths,
@@ -157,8 +157,9 @@ void HostSource::DeclareRows(std::span<const std::int64_t> lengths,
   for (std::size_t i = 0; i < lengths.size();) {
     std::size_t end = i + 1;
     while (end < lengths.size() && lengths[end] == lengths[i]) ++end;
-    DeclareRows(static_cast<std::int64_t>(end - i), row_length > 0 ? row_length : lengths[i],
-                lengths[i], false);
+    DeclareRows({.count = static_cast<std::int64_t>(end - i),
+                 .length = row_length > 0 ? row_length : lengths[i],
+                 .useful_length = lengths[i]});
     i = end;
   }
 }
@@ -254,7 +255,8 @@ void HostSource::DrainMarkers(ThreadRings& rings, RecordBatch& batch) {
                                 .count = slot.a,
                                 .length = slot.b,
                                 .useful_length = slot.c,
-                                .even_split = slot.detail != 0});
+                                .even_split = slot.d != 0,
+                                .unknown_length = slot.e != 0});
         break;
       case MarkerSlot::Kind::kDeclared:
         batch.declared.push_back({.time_ns = slot.time_ns,

@@ -53,9 +53,8 @@ class HostSource final : public RecordSource, public std::enable_shared_from_thi
   /// One micro-batch. `lengths` are the useful tokens of its rows, each row `row_length` long
   /// (0: as long as its useful tokens, a pack).
   void DeclareRows(std::span<const std::int64_t> lengths, std::int64_t row_length) noexcept;
-  /// `count` equal rows.
-  void DeclareRows(std::int64_t count, std::int64_t length, std::int64_t useful_length,
-                   bool even_split) noexcept;
+  /// Equal rows; the time is set here.
+  void DeclareRows(const TokenRecord& rows) noexcept;
   void DeclareWork(Flops forward, Flops backward, std::int64_t tokens) noexcept;
   void SetValue(std::uint32_t name_id, double value) noexcept;
 

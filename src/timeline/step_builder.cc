@@ -93,6 +93,9 @@ void StepBuilder::AddMarker(const MarkerRecord& marker) {
     case MarkerRecord::Kind::kSectionEnd:
       ChangeSection(marker);
       return;
+    case MarkerRecord::Kind::kDeclarationInvalid:
+      if (OpenStep* step = StepAt(marker.time_ns)) step->timeline.declaration_lost = true;
+      return;
   }
 }
 
@@ -177,6 +180,7 @@ void StepBuilder::Add(const RecordBatch& batch) {
     sum.useful_length = token.useful_length;
     sum.count += token.count;
     sum.even_split = sum.even_split || token.even_split;
+    sum.unknown_length = sum.unknown_length || token.unknown_length;
   }
   for (const DeclaredRecord& declared : batch.declared) {
     OpenStep* step = StepAt(declared.time_ns);
