@@ -9,18 +9,25 @@ namespace flopledger {
 
 /// Element type of a tensor or of the arithmetic done on it. `kOther` is a type that exists but has
 /// no matmul peak (integers of indices, booleans, complex).
+///
+///     DType dtype = *ParseDType("bf16");
+///     label = ToString(dtype);
+///
+/// The numbers are part of the observers' interface (`host_ops.h`): new types go to the end.
+/// Thread: a value. Fails: `ParseDType` only, with an empty optional.
 enum class DType : std::uint8_t {
   kFloat64,
   kFloat32,
   kTf32,  ///< float32 storage, tf32 multiplication
   kFloat16,
   kBfloat16,
-  kFloat8,
+  kFloat8,  ///< either format, E4M3 or E5M2: one peak
   kFloat4,
   kInt8,
   kOther,
 };
 
+/// Every type, in the order of its number: for loops, and for the accepted values of an error.
 inline constexpr std::array kAllDTypes = {DType::kFloat64, DType::kFloat32,  DType::kTf32,
                                           DType::kFloat16, DType::kBfloat16, DType::kFloat8,
                                           DType::kFloat4,  DType::kInt8,     DType::kOther};

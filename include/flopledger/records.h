@@ -23,8 +23,10 @@ enum class Phase : std::uint8_t {
   kEval,
   kOther,
 };
+/// Size of arrays that are indexed by phase.
 inline constexpr std::size_t kPhaseCount = 9;
 
+/// Label value: `forward`.
 constexpr std::string_view ToString(Phase phase) {
   constexpr std::array<std::string_view, kPhaseCount> kNames = {
       "forward", "backward",   "recompute", "optimizer", "communication",
@@ -51,8 +53,10 @@ enum class OpClass : std::uint8_t {
   kComposite,  ///< calls other ops, computes nothing itself
   kUnknown,
 };
+/// Size of arrays that are indexed by class.
 inline constexpr std::size_t kOpClassCount = 12;
 
+/// Label value: `matmul`.
 constexpr std::string_view ToString(OpClass op_class) {
   constexpr std::array<std::string_view, kOpClassCount> kNames = {
       "matmul",   "attention", "convolution", "elementwise",   "normalization", "reduction",
@@ -60,6 +64,7 @@ constexpr std::string_view ToString(OpClass op_class) {
   return kNames[static_cast<std::size_t>(op_class)];
 }
 
+/// What a class of work occupies the device with. A class without a line of its own computes.
 constexpr ActivityClass ActivityOf(OpClass op_class) {
   switch (op_class) {
     case OpClass::kCommunication:
@@ -100,7 +105,9 @@ struct OpSignature {
 using SignatureId = std::uint32_t;
 inline constexpr SignatureId kOverflowSignature = 0;
 
-/// One op that ran to its end. `self_ns` is its time without the ops that it called.
+/// One op that ran to its end, as an observer saw it. Times are of the session's monotonic clock.
+/// `self_ns` is its time without the ops that it called: the self times of a thread never overlap,
+/// so they can be summed. An op that an exception ended did not run and is no record.
 struct OpRecord {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
@@ -111,7 +118,11 @@ struct OpRecord {
   OpClass op_class = OpClass::kUnknown;
 };
 
-/// A point in time that the training process named.
+/// A point in time that the training process named: a step boundary or the edge of a section.
+///
+///     MarkerRecord{.time_ns = now, .step = 12, .kind = MarkerRecord::Kind::kStepBegin}
+///
+/// Boundaries are contiguous: the end of a step is the begin of the next one.
 struct MarkerRecord {
   enum class Kind : std::uint8_t {
     kStepBegin,
@@ -129,6 +140,8 @@ struct MarkerRecord {
 
 /// Sequences that were declared to be in the step at `time_ns`: `count` rows of `length` tokens.
 /// `useful_length` of each are real, the rest is padding.
+///
+///     TokenRecord{.time_ns = now, .count = 8, .length = 128, .useful_length = 100}
 struct TokenRecord {
   std::int64_t time_ns = 0;
   std::int64_t count = 0;
@@ -155,7 +168,8 @@ struct ValueRecord {
   std::uint32_t name_id = 0;
 };
 
-/// Records that did not reach the books, counted where they were lost.
+/// Records that did not reach the books, counted where they were lost: nothing is dropped silently.
+/// The count lowers the coverage of its step and is exported by place and reason.
 struct LossRecord {
   enum class Where : std::uint8_t { kHostRing, kMarkerRing, kSignatureTable, kTimeline, kDevice };
   enum class Reason : std::uint8_t { kFull, kLate, kInvalidTime };
@@ -165,6 +179,7 @@ struct LossRecord {
   Reason reason = Reason::kFull;
 };
 
+/// Label values of `dropped_records_total{where,reason}`.
 constexpr std::string_view ToString(LossRecord::Where where) {
   constexpr std::array<std::string_view, 5> kNames = {"host_ring", "marker_ring", "signature_table",
                                                       "timeline", "device"};
