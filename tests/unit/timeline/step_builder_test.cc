@@ -219,23 +219,30 @@ bool SameBooks(const StepTimeline& a, const StepTimeline& b) {
          a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.tokens.size() == b.tokens.size();
 }
 
+// Steps of 100 ns each with ops, tokens and a section.
+RecordBatch SixRandomSteps(std::mt19937& random) {
+  RecordBatch all;
+  std::int64_t time = 0;
+  for (int step = 0; step < 6; ++step) {
+    all.markers.push_back(Begin(time, step));
+    for (unsigned i = 0, n = random() % 20; i < n; ++i) {
+      all.ops.push_back(Op(time + 1 + static_cast<std::int64_t>(random() % 80), time + 90,
+                           1 + random() % 3, static_cast<Phase>(random() % 3)));
+      all.tokens.push_back({.time_ns = time + 5, .count = 1, .length = 8, .useful_length = 8});
+    }
+    all.markers.push_back(Section(time + 20, Phase::kEval, true));
+    all.markers.push_back(Section(time + 40, Phase::kEval, false));
+    all.markers.push_back(End(time + 95));
+    time += 100;
+  }
+  return all;
+}
+
 TEST(StepBuilderTest, TheOrderAndTheCutsOfDeliveryChangeNothing) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
-    RecordBatch all;
-    std::int64_t time = 0;
-    for (int step = 0; step < 6; ++step) {
-      all.markers.push_back(Begin(time, step));
-      for (unsigned i = 0, n = random() % 20; i < n; ++i) {
-        all.ops.push_back(Op(time + 1 + static_cast<std::int64_t>(random() % 80), time + 90,
-                             1 + random() % 3, static_cast<Phase>(random() % 3)));
-        all.tokens.push_back({.time_ns = time + 5, .count = 1, .length = 8, .useful_length = 8});
-      }
-      all.markers.push_back(Section(time + 20, Phase::kEval, true));
-      all.markers.push_back(Section(time + 40, Phase::kEval, false));
-      all.markers.push_back(End(time + 95));
-      time += 100;
-    }
+    const RecordBatch all = SixRandomSteps(random);
+    const std::int64_t time = 600;
     StepBuilder straight({});
     straight.Add(all);
     straight.Finish(time);
