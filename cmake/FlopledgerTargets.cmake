@@ -4,6 +4,7 @@ include(GNUInstallDirs)
 
 add_library(flopledger_build_flags INTERFACE)
 target_compile_options(flopledger_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+  -Wno-missing-field-initializers  # fields have defaults
   $<$<BOOL:${FLOPLEDGER_WERROR}>:-Werror>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(FLOPLEDGER_SANITIZER STREQUAL "address")

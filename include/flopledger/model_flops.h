@@ -76,6 +76,8 @@ class FLOPLEDGER_EXPORT ModelFlops {
 
   Result<DeclaredWork> Evaluate(const Workload& workload,
                                 const FlopConvention& convention = {}) const;
+  /// Does the work depend on how the tokens are cut into sequences (attention)?
+  bool NeedsSequenceLengths() const;
   /// Short text for logs and labels: `transformer L=4 h=256 heads=8/8 ffn=1024 V=103`.
   std::string Describe() const;
 

@@ -19,6 +19,7 @@ namespace flopledger {
 struct FLOPLEDGER_EXPORT RunTotals {
   Flops useful_forward;
   Flops useful_backward;
+  Flops useful_in_warmup;  ///< of steps that were left out; counts for goodput alone
   std::map<std::pair<DType, FlopSource>, Flops> executed;
   Flops executed_equivalent;  ///< in FLOPs of the peak's dtype, see `StepReport`
   Flops recomputed;

@@ -40,6 +40,9 @@ void RunTotals::Add(const StepReport& report) {
   if (report.excluded_before.ns() > 0) Exclude("before_first_step", report.excluded_before);
   if (report.result != StepResult::kComplete) {
     Exclude(std::string(ToString(report.result)), report.wall);
+    if (report.result == StepResult::kWarmup && report.declared) {
+      useful_in_warmup += report.declared->useful();
+    }
     return;
   }
 
@@ -125,7 +128,7 @@ std::optional<double> RunTotals::GoodputRatio() const {
   if (wall.ns() <= 0 || peak <= 0) return std::nullopt;
   double everything = wall.seconds();
   for (const auto& [reason, time] : excluded) everything += time.seconds();
-  return (useful_forward + useful_backward).ToDouble() / (peak / wall.seconds() * everything);
+  return (useful_forward + useful_backward + useful_in_warmup).ToDouble() / (peak / wall.seconds() * everything);
 }
 
 }  // namespace flopledger
