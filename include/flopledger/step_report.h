@@ -9,6 +9,7 @@
 
 #include "flopledger/convention.h"
 #include "flopledger/dtype.h"
+#include "flopledger/export.h"
 #include "flopledger/peak.h"
 #include "flopledger/records.h"
 #include "flopledger/units.h"
@@ -60,7 +61,7 @@ constexpr std::string_view ToString(DeviceState state) {
 }
 
 /// Time of one device in one step by state and by the section that the program was in.
-struct DeviceTime {
+struct FLOPLEDGER_EXPORT DeviceTime {
   std::uint16_t device = 0;
   std::array<std::array<DurationNs, kPhaseCount>, kDeviceStateCount> by_state_and_section{};
   DurationNs kernel_time_sum;  ///< sum of durations, for comparison with the union; may exceed wall
@@ -201,7 +202,7 @@ struct RunTotals;
 /// + executed.auxiliary + declared->padding + executed.excess + *unexplained`.
 ///
 /// Thread: immutable once published.
-struct StepReport {
+struct FLOPLEDGER_EXPORT StepReport {
   std::int64_t step = 0;
   StepResult result = StepResult::kComplete;
   std::string closed_by;      ///< `next_boundary`, `exit`, `close`, `exception`
