@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,53 +11,39 @@
 #include "flopledger/convention.h"
 #include "flopledger/export.h"
 #include "flopledger/status.h"
+#include "flopledger/transformer.h"
 #include "flopledger/units.h"
+#include "flopledger/workload.h"
 
 namespace flopledger {
 
-/// `count` sequences of `length` tokens. Sequences of a pack do not see each other.
-struct SequenceGroup {
-  std::int64_t length = 0;
-  std::int64_t count = 0;
-
-  friend bool operator==(const SequenceGroup&, const SequenceGroup&) = default;
-};
-
-/// The work that one step was given: what a formula is evaluated on.
-struct Workload {
-  std::vector<SequenceGroup> sequences;
-
-  friend bool operator==(const Workload&, const Workload&) = default;
-};
-
 /// FLOPs of one named part of a model (`layers.attention.projections`) by pass.
 struct DeclaredPart {
-  std::string name;
-  Flops forward;
-  Flops backward_input;   ///< gradients of activations
-  Flops backward_weight;  ///< gradients of weights
+  std::string name = {};
+  Flops forward = {};
+  Flops
+      backward_input;  ///< gradients of activations; replayed forward where a convention counts it
+  Flops backward_weight = {};  ///< gradients of weights
 };
 
 /// The declared work of a workload, its parts and their sum.
 struct DeclaredWork {
-  Flops forward;
-  Flops backward;
-  std::vector<DeclaredPart> parts;
+  Flops forward = {};
+  Flops backward = {};
+  std::vector<DeclaredPart> parts = {};
+  bool approximate = false;  ///< some part has no exact count (recurrent mixers)
 };
 
-/// A decoder transformer by its shape. Every field without a default has to be given.
-struct TransformerDescription {
-  std::int64_t layers = 0;
-  std::int64_t hidden = 0;
-  std::int64_t query_heads = 0;
-  std::int64_t key_value_heads = 0;  ///< 0: as many as query heads
-  std::int64_t head_dim = 0;         ///< 0: hidden / query_heads
-  std::int64_t ffn = 0;              ///< width of the feed-forward part
-  bool gated_ffn = false;            ///< three matrices (SwiGLU) instead of two
-  std::int64_t vocabulary = 0;
-  bool tied_embeddings = false;  ///< moves parameters, not FLOPs
-  bool causal = true;
-  std::int64_t window = 0;  ///< 0: none; else tokens that a query sees, itself included
+/// The same without parts: what a step needs. Allocates nothing.
+struct DeclaredTotal {
+  Flops forward = {};
+  Flops backward = {};
+};
+
+/// What is known of a model besides its work. 0 where a formula does not say.
+struct ModelSize {
+  Int128 parameters = 0;
+  Int128 active_parameters = 0;  ///< those that one token meets
 };
 
 /// A model's FLOP formula: what a step's tokens need, by the convention, exactly.
@@ -71,19 +59,28 @@ class FLOPLEDGER_EXPORT ModelFlops {
  public:
   static Result<ModelFlops> FromTransformer(const TransformerDescription& description);
   /// Reads a Hugging Face `config.json`. Fails: kUnsupported for an architecture that is not known,
-  /// with a list of those that are; kInvalidArgument with the names of missing fields.
+  /// with a list of those that are; kInvalidArgument with the names of missing fields, or with the
+  /// position of what is not JSON.
   static Result<ModelFlops> FromHfConfig(std::string_view json);
 
   Result<DeclaredWork> Evaluate(const Workload& workload,
                                 const FlopConvention& convention = {}) const;
-  /// Does the work depend on how the tokens are cut into sequences (attention)?
-  bool NeedsSequenceLengths() const;
+  Result<DeclaredTotal> EvaluateTotal(const Workload& workload,
+                                      const FlopConvention& convention = {}) const;
+
   /// Short text for logs and labels: `transformer L=4 h=256 heads=8/8 ffn=1024 V=103`.
   std::string Describe() const;
+  /// Whether the work depends on how the tokens are split into sequences, so that a step has to
+  /// say its sequence lengths.
+  bool NeedsSequenceLengths() const;
+  ModelSize Size() const;
 
- private:
+  /// How a model is kept inside; made by the functions above.
   struct Formula;
   explicit ModelFlops(std::shared_ptr<const Formula> formula);
+  const Formula& formula() const { return *formula_; }
+
+ private:
   std::shared_ptr<const Formula> formula_;
 };
 

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "config_reader.h"
+#include "flopledger/model_flops.h"
+#include "flopledger/transformer.h"
+
+namespace flopledger::flops {
+
+/// Reads the shape of one `model_type`. What is missing stands in the reader's verdict.
+using HfDecoderReader = TransformerDescription (*)(ConfigReader& config);
+
+struct HfFamily {
+  std::string_view model_type;
+  HfDecoderReader read;
+};
+
+/// Decoders in the manner of GPT-2: names and defaults of their own.
+std::span<const HfFamily> HfClassicFamilies();
+/// Decoders in the manner of Llama, dense.
+std::span<const HfFamily> HfLlamaFamilies();
+
+/// hidden, layers, heads, FFN and vocabulary under the names that most families share.
+TransformerDescription ReadCommonShape(ConfigReader& config);
+
+}  // namespace flopledger::flops
