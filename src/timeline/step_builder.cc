@@ -34,6 +34,7 @@ void StepBuilder::BeginStep(const MarkerRecord& marker) {
   next.timeline.step = marker.step;
   next.timeline.start_ns = marker.time_ns;
   next.merge_at = options_.interval_limit;
+  next.section_depth = section_stack_.size();
   if (!section_stack_.empty()) {
     next.sections.push_back({.time_ns = marker.time_ns, .section = section_stack_.back()});
   }
@@ -67,6 +68,14 @@ void StepBuilder::ChangeSection(const MarkerRecord& marker) {
   steps_.back().sections.push_back({.time_ns = marker.time_ns, .section = section});
 }
 
+void StepBuilder::CloseSectionsOf(OpenStep& step, std::int64_t time_ns) {
+  // An exception may have jumped over the end marks of sections that began in the step.
+  if (section_stack_.size() <= step.section_depth) return;
+  section_stack_.resize(step.section_depth);
+  const Phase section = section_stack_.empty() ? Phase::kOther : section_stack_.back();
+  step.sections.push_back({.time_ns = time_ns, .section = section});
+}
+
 void StepBuilder::AddMarker(const MarkerRecord& marker) {
   switch (marker.kind) {
     case MarkerRecord::Kind::kStepBegin:
@@ -86,6 +95,7 @@ void StepBuilder::AddMarker(const MarkerRecord& marker) {
         if (marker.kind == MarkerRecord::Kind::kStepFailed) {
           step->timeline.complete = false;
           step->timeline.closed_by = "exception";
+          CloseSectionsOf(*step, marker.time_ns);
         }
       }
       return;

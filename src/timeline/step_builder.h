@@ -47,6 +47,7 @@ class StepBuilder {
     std::optional<std::uint64_t> closed_in;  // the Add in which the next boundary came
     std::vector<ActivityInterval> intervals;
     std::size_t merge_at = 0;
+    std::size_t section_depth = 0;  // sections that were open when it began
     DurationNs dropped_interval_time;
     std::vector<SectionChange> sections;
     std::map<std::pair<SignatureId, Phase>, OpSum> ops;
@@ -58,6 +59,7 @@ class StepBuilder {
   void AddMarker(const MarkerRecord& marker);
   void BeginStep(const MarkerRecord& marker);
   void ChangeSection(const MarkerRecord& marker);
+  void CloseSectionsOf(OpenStep& step, std::int64_t time_ns);
   void AddOp(const OpRecord& op);
   void AddLoss(const LossRecord& loss);
   void AddInterval(OpenStep& step, const ActivityInterval& interval);

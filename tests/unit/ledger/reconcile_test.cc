@@ -66,7 +66,7 @@ TEST(ReconcileTest, AnUncountedKernelWidensHfuAndLeavesMfuAlone) {
   EXPECT_DOUBLE_EQ(*a.coverage.time_ratio, 1.0);
   EXPECT_DOUBLE_EQ(*b.coverage.time_ratio, 1.0 - 250.0 / 1250.0);
   EXPECT_DOUBLE_EQ(*b.coverage.launch_ratio, 1.0 - 5.0 / 20.0);
-  EXPECT_DOUBLE_EQ(*b.utilization.hfu_high_ratio, (300.0 + 250.0) / 10'000)
+  EXPECT_DOUBLE_EQ(*b.utilization.hfu_high_ratio, (3000.0 + 250.0) / 10'000)
       << "at most the peak rate while it ran";
   ASSERT_EQ(b.gaps.size(), 1u);
   EXPECT_EQ(b.gaps[0].name, "mine::op");

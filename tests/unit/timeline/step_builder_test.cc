@@ -129,6 +129,20 @@ TEST(StepBuilderTest, SectionsNameForwardOpsAndSurviveABoundary) {
   EXPECT_EQ(launches[Phase::kForward], 1);
 }
 
+TEST(StepBuilderTest, AnExceptionEndsTheSectionsThatItJumpedOutOf) {
+  StepBuilder builder({});
+  RecordBatch batch;
+  batch.markers = {Section(-10, Phase::kEval, true), Begin(0, 0),
+                   Section(20, Phase::kOptimizer, true), End(50, true), Begin(100, 1)};
+  builder.Add(batch);
+  builder.Finish(200);
+  const std::vector<StepTimeline> steps = TakeAll(builder);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].devices[0].InSection(Phase::kOptimizer).ns(), 30);
+  EXPECT_EQ(steps[1].devices[0].InSection(Phase::kOptimizer).ns(), 0);
+  EXPECT_EQ(steps[1].devices[0].InSection(Phase::kEval).ns(), 100) << "it began outside";
+}
+
 TEST(StepBuilderTest, AnOpOverABoundaryIsCountedOnceAndOccupiesBothSteps) {
   StepBuilder builder({});
   RecordBatch batch;

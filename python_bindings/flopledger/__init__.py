@@ -1,0 +1,40 @@
+"""Books of every floating-point operation of a training process.
+
+    import flopledger
+
+    led = flopledger.start(model_flops=flopledger.from_hf(model.config), peak="bf16", seq_len=1024)
+    for batch in loader:
+        with led.step() as s:
+            loss = model(**batch).loss
+            loss.backward()
+            optimizer.step()
+            s.tokens(useful=batch["input_ids"].numel())
+    led.close()
+
+MFU and HFU, what was recomputed and what nobody could count are logged, served at ``/metrics`` and
+``/live``, and handed out by ``led.last()``. Errors of the configuration are raised by ``start``;
+after that nothing of this package raises into the training loop.
+"""
+
+from __future__ import annotations
+
+from ._core import ModelFlops, PeakRate, __version__
+from ._ledger import Ledger, Step
+from ._models import formula, from_hf, transformer
+from ._peaks import measure_peak
+from ._start import close, get, start
+
+__all__ = [
+    "Ledger",
+    "ModelFlops",
+    "PeakRate",
+    "Step",
+    "__version__",
+    "close",
+    "formula",
+    "from_hf",
+    "get",
+    "measure_peak",
+    "start",
+    "transformer",
+]
