@@ -122,6 +122,10 @@ class FLOPLEDGER_EXPORT Session {
   void Tokens(const TokenDeclaration& tokens) noexcept;
   /// Work that the caller's own formula gives for the open step.
   void DeclareWork(Flops forward, Flops backward, std::int64_t tokens) noexcept;
+  /// The open step's tokens are not to be trusted: its MFU is refused, not wrong.
+  void RefuseDeclaration() noexcept;
+  /// Says something in our log, each text once.
+  void Warn(std::string_view text) noexcept;
   /// A number to publish beside the books: loss, learning rate. At most 16 names.
   void SetValue(std::string_view name, double value) noexcept;
   /// An outcome of a probe outside (an observer that could not be built), for `capability{...}`.

@@ -1,5 +1,6 @@
 #include "flopledger/run_totals.h"
 
+#include "flopledger/causes.h"
 #include "flopledger/step_report.h"
 
 namespace flopledger {
@@ -68,7 +69,7 @@ void RunTotals::Add(const StepReport& report) {
   if (report.peak_flops.count() > 0) eligible_peak[report.peak_dtype] += report.peak_flops;
   for (const WaterfallLine& line : report.waterfall) {
     if (line.flops.count() < 0) {
-      lost_peak["above_peak"] += -line.flops;
+      lost_peak[std::string(kAbovePeakCause)] += -line.flops;
     } else {
       lost_peak[line.cause] += line.flops;
     }
@@ -128,7 +129,8 @@ std::optional<double> RunTotals::GoodputRatio() const {
   if (wall.ns() <= 0 || peak <= 0) return std::nullopt;
   double everything = wall.seconds();
   for (const auto& [reason, time] : excluded) everything += time.seconds();
-  return (useful_forward + useful_backward + useful_in_warmup).ToDouble() / (peak / wall.seconds() * everything);
+  return (useful_forward + useful_backward + useful_in_warmup).ToDouble() /
+         (peak / wall.seconds() * everything);
 }
 
 }  // namespace flopledger

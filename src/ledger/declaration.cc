@@ -50,12 +50,12 @@ StepDeclaration EvaluateDeclaration(const std::optional<ModelFlops>& model,
     return Refuse(result, RefusalReason::kNoSequenceLength);
   }
 
-  const Result<DeclaredWork> needed = model->Evaluate(useful, convention);
+  const Result<DeclaredTotal> needed = model->EvaluateTotal(useful, convention);
   if (!needed) return Refuse(result, RefusalReason::kEvaluationFailed);
   DeclaredFlops flops{
       .useful_forward = needed->forward, .useful_backward = needed->backward, .padding = Flops()};
   if (any_padding) {
-    const Result<DeclaredWork> computed = model->Evaluate(padded, convention);
+    const Result<DeclaredTotal> computed = model->EvaluateTotal(padded, convention);
     if (!computed) return Refuse(result, RefusalReason::kEvaluationFailed);
     flops.padding = computed->forward + computed->backward - flops.useful();
   }

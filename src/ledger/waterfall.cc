@@ -1,7 +1,8 @@
 #include <array>
 #include <string>
-#include <utility>
+#include <string_view>
 
+#include "flopledger/causes.h"
 #include "ledger/reconcile.h"
 
 // Time becomes FLOPs at the peak rate. The line "matmul below peak" is what is left when every
@@ -66,45 +67,48 @@ std::vector<WaterfallLine> BuildWaterfall(const StepReport& report, const Eligib
   if (rate == nullptr || !report.declared || report.peak_flops.count() <= 0) return lines;
 
   Flops rest = report.peak_flops;
-  auto add = [&](std::string cause, Flops flops, bool physics) {
+  auto add = [&](std::string_view cause, Flops flops) {
     rest -= flops;
-    lines.push_back({.cause = std::move(cause), .flops = flops, .physics = physics});
+    const LostCause* known = FindLostCause(cause);
+    lines.push_back({.cause = std::string(cause),
+                     .flops = flops,
+                     .physics = known != nullptr && known->physics});
   };
-  auto add_time = [&](std::string cause, DurationNs time, bool physics) {
-    add(std::move(cause), PeakFlops(rate->rate, time), physics);
+  auto add_time = [&](std::string_view cause, DurationNs time) {
+    add(cause, PeakFlops(rate->rate, time));
   };
   for (Phase section : kOwnCause) {
     DurationNs time;
     for (const DeviceTime& device : report.devices) time += device.InSection(section);
-    add_time(std::string(ToString(section)), time, false);
+    add_time(ToString(section), time);
   }
-  add_time("idle_host", InTraining(report, DeviceState::kIdle), false);
-  add_time("exposed_communication", InTraining(report, DeviceState::kExposedCommunication), false);
-  add_time("exposed_copy", InTraining(report, DeviceState::kExposedCopy), false);
+  add_time("idle_host", InTraining(report, DeviceState::kIdle));
+  add_time("exposed_communication", InTraining(report, DeviceState::kExposedCommunication));
+  add_time("exposed_copy", InTraining(report, DeviceState::kExposedCopy));
 
   if (!report.unexplained) {
     // Nothing was observed: between the peak and the useful work nobody looked.
     const Flops useful = report.declared->useful();
     const Flops padding = report.declared->padding;
-    add("untracked", rest - useful - padding, false);
-    add("padding", padding, false);
-    add("useful", useful, true);
+    add("untracked", rest - useful - padding);
+    add("padding", padding);
+    add("useful", useful);
     return lines;
   }
-  add_time("untracked", InTraining(report, DeviceState::kUntracked), false);
+  add_time("untracked", InTraining(report, DeviceState::kUntracked));
   const KernelSplit split = SplitBusyTime(report, InTraining(report, DeviceState::kCompute));
-  add_time("uncounted_kernels", split.unknown, false);
-  add_time("outside_kernels", split.outside, true);
+  add_time("uncounted_kernels", split.unknown);
+  add_time("outside_kernels", split.outside);
 
   const std::size_t below_peak = lines.size();
-  add("matmul_below_peak", Flops(), true);
-  add("padding", report.declared->padding, false);
+  add("matmul_below_peak", Flops());
+  add("padding", report.declared->padding);
   // What ran in a section is in the line of that section.
-  add("auxiliary", report.executed.auxiliary - sections.auxiliary, false);
-  add("excess", report.executed.excess - sections.excess, true);
-  add("recompute", report.executed.recomputed, false);
-  add("unexplained", *report.unexplained, false);
-  add("useful", report.declared->useful(), true);
+  add("auxiliary", report.executed.auxiliary - sections.auxiliary);
+  add("excess", report.executed.excess - sections.excess);
+  add("recompute", report.executed.recomputed);
+  add("unexplained", *report.unexplained);
+  add("useful", report.declared->useful());
   lines[below_peak].flops = rest;
   return lines;
 }

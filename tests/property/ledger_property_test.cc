@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fakes/books.h"
+#include "flopledger/causes.h"
 #include "flopledger/run_totals.h"
 #include "ledger/reconcile.h"
 
@@ -94,8 +95,14 @@ TEST(LedgerPropertyTest, BooksBalanceInEveryRandomStepAndCountersNeverFall) {
     }
     if (!report.waterfall.empty()) {
       Flops sum;
-      for (const WaterfallLine& line : report.waterfall) sum += line.flops;
+      for (const WaterfallLine& line : report.waterfall) {
+        sum += line.flops;
+        ASSERT_NE(FindLostCause(line.cause), nullptr) << line.cause;
+      }
       ASSERT_EQ(sum, report.peak_flops) << "step " << i;
+    }
+    for (const Finding& finding : report.findings) {
+      ASSERT_NE(std::find(kFindingIds.begin(), kFindingIds.end(), finding.id), kFindingIds.end());
     }
     if (report.utilization.hfu_low_ratio) {
       ASSERT_LE(*report.utilization.hfu_low_ratio, *report.utilization.hfu_high_ratio);
