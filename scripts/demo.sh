@@ -14,7 +14,7 @@ line every few steps, /metrics for Prometheus and /live for the eye. Their addre
 It ends by itself after about a minute, with the summary and the path of the step log.
 
   --seconds N      train for N seconds (default 60)
-  --steps N        end after N steps if that comes first
+  --steps N        train for N steps instead
   --keep-serving   go on serving the pages after the training, until Ctrl-C
 
 Any other argument goes to docs/examples/train_gpt.py as it is.
