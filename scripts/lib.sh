@@ -31,6 +31,16 @@ usage_error() {
   exit "$EXIT_USAGE"
 }
 
+# Says every 20 seconds how long it has been. Its sleep dies with it and holds no one's pipe open.
+tick() {
+  trap 'kill "$!" 2>/dev/null; exit 0' TERM
+  while :; do
+    sleep 20 >/dev/null 2>&1 &
+    wait "$!"
+    printf '%s s ... ' $((SECONDS - $1))
+  done
+}
+
 # logged NAME COMMAND...: runs a command with its output in a log file, says that it is still alive
 # every 20 seconds, and shows the end of the log if it fails.
 logged() {
@@ -38,7 +48,7 @@ logged() {
   shift
   mkdir -p "$LOGS"
   printf '  %-34s' "$name"
-  (while sleep 20; do printf '%s s ... ' $((SECONDS - start)); done) &
+  tick "$start" &
   ticker=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
   kill "$ticker" 2>/dev/null || true
@@ -75,7 +85,7 @@ install_packages() {
   fi
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
-  if ((EUID != 0)); then
+  if [[ "$(id -u)" != 0 ]]; then
     if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
       complain "system packages are missing, and neither root nor sudo is there. Run this, then"
       complain "start again:"

@@ -160,7 +160,8 @@ def main() -> int:
     arguments = parser.parse_args()
     tools = Tools(arguments.tools)
     lints = {f"{n}_lint": partial(own_lint, f"{n}_lint") for n in ("include", "size", "wording")}
-    lints["lint_selftest"] = partial(own_lint, "lint_selftest")
+    for name in ("lint_selftest", "scripts_selftest"):
+        lints[name] = partial(own_lint, name)
     lints["clang_format"] = partial(clang_format, tools)
     lints["ruff_check"] = partial(ruff, tools, "check")
     lints["ruff_format"] = partial(ruff, tools, "format")
