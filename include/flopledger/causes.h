@@ -5,7 +5,12 @@
 
 namespace flopledger {
 
-/// A line of the waterfall: where the peak went.
+/// A line of the waterfall: where the peak went. These tables are the one place where such names
+/// exist; labels, texts and documentation are made from them.
+///
+///     text = FindLostCause(line.cause)->text;
+///
+/// Thread: constants. Fails: never.
 struct LostCause {
   std::string_view id;    ///< metric label
   std::string_view text;  ///< for people

@@ -62,6 +62,41 @@ std::vector<Int128> Counters(const RunTotals& totals) {
   return all;
 }
 
+void CheckIdentities(const StepReport& report) {
+  std::int64_t device = 0;
+  for (std::size_t state = 0; state < kDeviceStateCount; ++state) {
+    device += report.devices[0].InState(static_cast<DeviceState>(state)).ns();
+  }
+  ASSERT_EQ(device, report.wall.ns()) << "step " << report.step;
+  Flops parts;
+  for (const ExecutedPart& part : report.executed.parts) parts += part.flops;
+  ASSERT_EQ(parts, report.executed.total) << "step " << report.step;
+  if (report.unexplained) {
+    const Flops sum = report.declared->useful() + report.executed.recomputed +
+                      report.executed.auxiliary + report.declared->padding +
+                      report.executed.excess + *report.unexplained;
+    ASSERT_EQ(sum, report.executed.total) << "step " << report.step;
+  }
+  if (!report.waterfall.empty()) {
+    Flops sum;
+    for (const WaterfallLine& line : report.waterfall) {
+      sum += line.flops;
+      ASSERT_NE(FindLostCause(line.cause), nullptr) << line.cause;
+    }
+    ASSERT_EQ(sum, report.peak_flops) << "step " << report.step;
+  }
+  for (const Finding& finding : report.findings) {
+    ASSERT_NE(std::find(kFindingIds.begin(), kFindingIds.end(), finding.id), kFindingIds.end());
+  }
+  if (report.utilization.hfu_low_ratio) {
+    ASSERT_LE(*report.utilization.hfu_low_ratio, *report.utilization.hfu_high_ratio);
+  }
+  if (report.coverage.time_ratio) {
+    ASSERT_GE(*report.coverage.time_ratio, 0.0);
+    ASSERT_LE(*report.coverage.time_ratio, 1.0);
+  }
+}
+
 TEST(LedgerPropertyTest, BooksBalanceInEveryRandomStepAndCountersNeverFall) {
   const std::uint64_t seed = 20261129;
   SCOPED_TRACE(seed);
@@ -79,39 +114,8 @@ TEST(LedgerPropertyTest, BooksBalanceInEveryRandomStepAndCountersNeverFall) {
       report.result = StepResult::kWarmup;
     }
 
-    std::int64_t device = 0;
-    for (std::size_t state = 0; state < kDeviceStateCount; ++state) {
-      device += report.devices[0].InState(static_cast<DeviceState>(state)).ns();
-    }
-    ASSERT_EQ(device, report.wall.ns()) << "step " << i;
-    Flops parts;
-    for (const ExecutedPart& part : report.executed.parts) parts += part.flops;
-    ASSERT_EQ(parts, report.executed.total) << "step " << i;
-    if (report.unexplained) {
-      const Flops sum = report.declared->useful() + report.executed.recomputed +
-                        report.executed.auxiliary + report.declared->padding +
-                        report.executed.excess + *report.unexplained;
-      ASSERT_EQ(sum, report.executed.total) << "step " << i;
-    }
-    if (!report.waterfall.empty()) {
-      Flops sum;
-      for (const WaterfallLine& line : report.waterfall) {
-        sum += line.flops;
-        ASSERT_NE(FindLostCause(line.cause), nullptr) << line.cause;
-      }
-      ASSERT_EQ(sum, report.peak_flops) << "step " << i;
-    }
-    for (const Finding& finding : report.findings) {
-      ASSERT_NE(std::find(kFindingIds.begin(), kFindingIds.end(), finding.id), kFindingIds.end());
-    }
-    if (report.utilization.hfu_low_ratio) {
-      ASSERT_LE(*report.utilization.hfu_low_ratio, *report.utilization.hfu_high_ratio);
-    }
-    if (report.coverage.time_ratio) {
-      ASSERT_GE(*report.coverage.time_ratio, 0.0);
-      ASSERT_LE(*report.coverage.time_ratio, 1.0);
-    }
-
+    CheckIdentities(report);
+    if (HasFatalFailure()) return;
     totals.Add(report);
     wall_of_all += report.wall.ns();
     const std::vector<Int128> after = Counters(totals);
