@@ -258,8 +258,27 @@ std::optional<OpClass> ClassifyName(std::string_view qualified_name) {
   for (std::string_view caller : {"autograd::", "profiler::", "flopledger::"}) {
     if (RemovePrefix(&name, caller)) return OpClass::kComposite;
   }
-  if (name == "detach" || name == "detach_" || name == "inductor::_mm_plus_mm") {
-    return OpClass::kComposite;
+  // Without a namespace: functions of autograd. Those of torch itself that only call ops are known;
+  // any other may hide a kernel of its own, and its own time is a gap.
+  constexpr std::array kCallers = {
+      "detach",
+      "detach_",
+      "inductor::_mm_plus_mm",
+      "CheckpointFunction",
+      "_NoopSaveInputs",
+      "NoopSaveInputs",
+      "BackwardHookFunction",
+      "_DDPSink",
+      "RegisterPreBackwardFunction",
+      "RegisterPostBackwardFunction",
+      "PythonDispatchMode",
+      "PythonSubclass",
+      "_ToTorchTensor",
+      "_FromTorchTensor",
+      "Redistribute",
+  };
+  for (std::string_view caller : kCallers) {
+    if (name == caller) return OpClass::kComposite;
   }
   return std::nullopt;
 }
