@@ -63,9 +63,9 @@ DType DTypeOf(std::string_view name) {
   const std::optional<DType> dtype = ParseDType(name);
   if (dtype) return *dtype;
   std::string accepted;
-  for (DType each : kAllDTypes) accepted += (accepted.empty() ? "" : ", ") + std::string(ToString(each));
-  throw nb::value_error(
-      ("dtype is '" + std::string(name) + "'; accepted: " + accepted).c_str());
+  for (DType each : kAllDTypes)
+    accepted += (accepted.empty() ? "" : ", ") + std::string(ToString(each));
+  throw nb::value_error(("dtype is '" + std::string(name) + "'; accepted: " + accepted).c_str());
 }
 
 Phase PhaseOf(std::string_view name) {
@@ -75,8 +75,7 @@ Phase PhaseOf(std::string_view name) {
     if (each == name) return static_cast<Phase>(i);
     accepted += (accepted.empty() ? "" : ", ") + std::string(each);
   }
-  throw nb::value_error(
-      ("section is '" + std::string(name) + "'; accepted: " + accepted).c_str());
+  throw nb::value_error(("section is '" + std::string(name) + "'; accepted: " + accepted).c_str());
 }
 
 /// One step's figures with all their digits.
@@ -182,18 +181,18 @@ void BindPeak(nb::module_& module) {
           [](PeakRate* self, double flops_per_second, std::string_view dtype, std::string source,
              std::string device_model, bool measured, std::optional<double> spread_low,
              std::optional<double> spread_high) {
-            new (self) PeakRate{
-                .device_model = std::move(device_model),
-                .dtype = DTypeOf(dtype),
-                .sparse = false,
-                .rate = FlopsPerSecond(flops_per_second),
-                .source = std::move(source),
-                .evidence = measured ? PeakEvidence::kMeasured : PeakEvidence::kUser,
-                .spread_low_ratio = spread_low,
-                .spread_high_ratio = spread_high};
+            new (self)
+                PeakRate{.device_model = std::move(device_model),
+                         .dtype = DTypeOf(dtype),
+                         .sparse = false,
+                         .rate = FlopsPerSecond(flops_per_second),
+                         .source = std::move(source),
+                         .evidence = measured ? PeakEvidence::kMeasured : PeakEvidence::kUser,
+                         .spread_low_ratio = spread_low,
+                         .spread_high_ratio = spread_high};
           },
-          "flops_per_second"_a, "dtype"_a, "source"_a, "device_model"_a = "",
-          "measured"_a = false, "spread_low"_a = nb::none(), "spread_high"_a = nb::none())
+          "flops_per_second"_a, "dtype"_a, "source"_a, "device_model"_a = "", "measured"_a = false,
+          "spread_low"_a = nb::none(), "spread_high"_a = nb::none())
       .def_prop_ro("flops_per_second", [](const PeakRate& peak) { return peak.rate.value(); })
       .def_prop_ro("dtype", [](const PeakRate& peak) { return std::string(ToString(peak.dtype)); })
       .def_ro("source", &PeakRate::source)
@@ -203,35 +202,43 @@ void BindPeak(nb::module_& module) {
       .def_ro("spread_low", &PeakRate::spread_low_ratio)
       .def_ro("spread_high", &PeakRate::spread_high_ratio);
   module.def(
-      "parse_peak_rate",
-      [](std::string_view text) { return Unwrap(ParsePeakRate(text)).value(); }, "text"_a);
+      "parse_peak_rate", [](std::string_view text) { return Unwrap(ParsePeakRate(text)).value(); },
+      "text"_a);
   module.def("dtypes", [] {
     std::vector<std::string> names;
     for (DType dtype : kAllDTypes) names.emplace_back(ToString(dtype));
     return names;
   });
-  module.def("check_dtype", [](std::string_view name) { return std::string(ToString(DTypeOf(name))); });
-  module.def("check_section", [](std::string_view name) { return std::string(ToString(PhaseOf(name))); });
+  module.def("check_dtype",
+             [](std::string_view name) { return std::string(ToString(DTypeOf(name))); });
+  module.def("check_section",
+             [](std::string_view name) { return std::string(ToString(PhaseOf(name))); });
 }
 
+/// Options own sinks and cannot be copied, which the binding library must be able to see.
+struct BoundOptions : SessionOptions {
+  BoundOptions() = default;
+  BoundOptions(const BoundOptions&) = delete;
+};
+
 void BindOptions(nb::module_& module) {
-  nb::class_<SessionOptions>(module, "SessionOptions")
+  nb::class_<BoundOptions>(module, "SessionOptions")
       .def(nb::init<>())
       .def_prop_rw(
-          "run_id", [](const SessionOptions& o) { return o.identity.run_id; },
-          [](SessionOptions& o, std::string value) { o.identity.run_id = std::move(value); })
+          "run_id", [](const BoundOptions& o) { return o.identity.run_id; },
+          [](BoundOptions& o, std::string value) { o.identity.run_id = std::move(value); })
       .def("set_rank",
-           [](SessionOptions& o, int rank, int local_rank, int world_size, std::string source) {
+           [](BoundOptions& o, int rank, int local_rank, int world_size, std::string source) {
              o.identity.rank = rank;
              o.identity.local_rank = local_rank;
              o.identity.world_size = world_size;
              o.identity.rank_source = std::move(source);
            })
-      .def("set_model", [](SessionOptions& o, const ModelFlops& model) { o.model = model; })
-      .def("add_peak", [](SessionOptions& o, const PeakRate& peak) { o.peaks.push_back(peak); })
+      .def("set_model", [](BoundOptions& o, const ModelFlops& model) { o.model = model; })
+      .def("add_peak", [](BoundOptions& o, const PeakRate& peak) { o.peaks.push_back(peak); })
       .def_prop_rw(
-          "dtype", [](const SessionOptions& o) { return std::string(ToString(o.dtype)); },
-          [](SessionOptions& o, std::string_view name) { o.dtype = DTypeOf(name); })
+          "dtype", [](const BoundOptions& o) { return std::string(ToString(o.dtype)); },
+          [](BoundOptions& o, std::string_view name) { o.dtype = DTypeOf(name); })
       .def_rw("device_count", &SessionOptions::device_count)
       .def_rw("sequence_length", &SessionOptions::sequence_length)
       .def_rw("warmup_steps", &SessionOptions::warmup_steps)
@@ -243,26 +250,23 @@ void BindOptions(nb::module_& module) {
       .def_rw("handle_sigterm", &SessionOptions::handle_sigterm)
       .def_rw("manual_pump", &SessionOptions::manual_pump)
       .def_prop_rw(
-          "http_enabled", [](const SessionOptions& o) { return o.http.enabled; },
-          [](SessionOptions& o, bool value) { o.http.enabled = value; })
+          "http_enabled", [](const BoundOptions& o) { return o.http.enabled; },
+          [](BoundOptions& o, bool value) { o.http.enabled = value; })
       .def_prop_rw(
-          "http_address", [](const SessionOptions& o) { return o.http.address; },
-          [](SessionOptions& o, std::string value) { o.http.address = std::move(value); })
+          "http_address", [](const BoundOptions& o) { return o.http.address; },
+          [](BoundOptions& o, std::string value) { o.http.address = std::move(value); })
       .def_prop_rw(
-          "http_port", [](const SessionOptions& o) { return o.http.base_port; },
-          [](SessionOptions& o, int value) { o.http.base_port = value; })
+          "http_port", [](const BoundOptions& o) { return o.http.base_port; },
+          [](BoundOptions& o, int value) { o.http.base_port = value; })
       .def_prop_rw(
-          "http_allow_remote", [](const SessionOptions& o) { return o.http.allow_remote; },
-          [](SessionOptions& o, bool value) { o.http.allow_remote = value; })
+          "http_allow_remote", [](const BoundOptions& o) { return o.http.allow_remote; },
+          [](BoundOptions& o, bool value) { o.http.allow_remote = value; })
       .def_prop_rw(
-          "http_fallback", [](const SessionOptions& o) { return o.http.fallback_to_any; },
-          [](SessionOptions& o, bool value) { o.http.fallback_to_any = value; })
+          "http_fallback", [](const BoundOptions& o) { return o.http.fallback_to_any; },
+          [](BoundOptions& o, bool value) { o.http.fallback_to_any = value; })
       .def_prop_rw(
-          "http_discovery_folder",
-          [](const SessionOptions& o) { return o.http.discovery_folder; },
-          [](SessionOptions& o, std::string value) {
-            o.http.discovery_folder = std::move(value);
-          });
+          "http_discovery_folder", [](const BoundOptions& o) { return o.http.discovery_folder; },
+          [](BoundOptions& o, std::string value) { o.http.discovery_folder = std::move(value); });
 }
 
 /// Observers written in Python write through this instead of ctypes: about 0.1 us a call.
@@ -278,7 +282,8 @@ class HostOpsWriter {
     std::vector<flopledger_op_argument> encoded;
     for (nb::handle item : arguments) {
       const auto argument = nb::cast<nb::tuple>(item);
-      if (argument.size() != 4) throw nb::value_error("an argument is (kind, dtype, integers, real)");
+      if (argument.size() != 4)
+        throw nb::value_error("an argument is (kind, dtype, integers, real)");
       integers.push_back(nb::cast<std::vector<std::int64_t>>(argument[2]));
       encoded.push_back({.kind = nb::cast<std::uint8_t>(argument[0]),
                          .dtype = nb::cast<std::uint8_t>(argument[1]),
@@ -327,9 +332,10 @@ void BindSession(nb::module_& module) {
   nb::class_<Session>(module, "Session")
       .def_static(
           "create",
-          [](SessionOptions& options) {
+          [](BoundOptions& options) {
             nb::gil_scoped_release release;
-            Result<std::unique_ptr<Session>> session = Session::Create(std::move(options));
+            Result<std::unique_ptr<Session>> session =
+                Session::Create(std::move(static_cast<SessionOptions&>(options)));
             nb::gil_scoped_acquire acquire;
             return Unwrap(std::move(session));
           },
@@ -394,7 +400,8 @@ void BindSession(nb::module_& module) {
            })
       .def("pump_once", &Session::PumpOnce, nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "close", [](Session& s, double limit_seconds) {
+          "close",
+          [](Session& s, double limit_seconds) {
             nb::gil_scoped_release release;
             s.Close(DurationNs(static_cast<std::int64_t>(limit_seconds * 1e9)));
           },

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "collect/host_source.h"
+#include "export/gap_totals.h"
+#include "export/step_window.h"
+#include "flopledger/session.h"
+#include "ledger/flop_resolver.h"
+#include "ledger/reconcile.h"
+#include "session/log.h"
+#include "session/outlets.h"
+#include "session/process_hooks.h"
+#include "timeline/step_builder.h"
+
+namespace flopledger {
+
+/// The one place that builds and owns the stages, and the worker that pumps records through them.
+///
+/// Thread: the pipeline (`Pump`) belongs to the worker, or to the owner with `manual_pump`; marks
+/// come from training threads and touch `source_` only; readers copy what was last published.
+class Session::Engine final : public ProcessListener,
+                              public std::enable_shared_from_this<Session::Engine> {
+ public:
+  static Result<std::shared_ptr<Engine>> Create(SessionOptions options,
+                                                std::unique_ptr<Clock> clock);
+  ~Engine() override;
+
+  HostSource& source() { return *source_; }
+  const SessionOptions& options() const { return options_; }
+  bool inert() const { return inert_.load(std::memory_order_relaxed); }
+  std::int64_t NextStep(std::optional<std::int64_t> given) noexcept;
+  void SetValue(std::string_view name, double value) noexcept;
+  void SetCapability(std::string_view name, bool available, std::string_view reason) noexcept;
+
+  void Warn(std::string_view text) noexcept;
+  void PumpOnce() noexcept;
+  void Close(DurationNs limit) noexcept;
+  void BecomeInert() noexcept override;
+
+  std::shared_ptr<const StepReport> LastReport() const;
+  RunTotals Totals() const;
+  std::string Summary() const;
+  SessionState State() const;
+  RunDescription Description() const { return description_; }
+  std::string Address() const { return outlets_->address(); }
+
+ private:
+  Engine(SessionOptions options, std::unique_ptr<Clock> clock, RunDescription description,
+         std::unique_ptr<Log> log, std::unique_ptr<Outlets> outlets);
+  void Start();
+  void Work();
+  void Pump();
+  void Publish(StepTimeline timeline);
+  void LogStep(const StepReport& report);
+  void Conclude();
+  void AnnounceState();
+  void Disable(const std::string& why) noexcept;
+
+  const SessionOptions options_;
+  const std::unique_ptr<Clock> clock_;
+  const RunDescription description_;
+  const EligiblePeak peak_;
+  const std::int64_t start_ns_;
+  const std::unique_ptr<Log> log_;
+  std::shared_ptr<HostSource> source_;
+  StepBuilder builder_;
+  FlopResolver resolver_;
+  const std::unique_ptr<Outlets> outlets_;
+  RecordBatch batch_;
+  int complete_steps_ = 0;
+  StepWindow since_log_;
+  GapTotals gaps_;
+
+  std::atomic<std::int64_t> next_step_{0};
+  std::atomic<bool> inert_{false};
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const StepReport> last_ FLOPLEDGER_GUARDED_BY(mutex_);
+  RunTotals totals_ FLOPLEDGER_GUARDED_BY(mutex_);
+  std::vector<CoverageGap> largest_gaps_ FLOPLEDGER_GUARDED_BY(mutex_);
+  SessionState state_ FLOPLEDGER_GUARDED_BY(mutex_);
+  bool state_changed_ FLOPLEDGER_GUARDED_BY(mutex_) = true;
+  std::vector<std::string> value_names_ FLOPLEDGER_GUARDED_BY(mutex_);
+  bool too_many_values_ FLOPLEDGER_GUARDED_BY(mutex_) = false;
+
+  // The worker and its end.
+  std::mutex work_mutex_;
+  std::condition_variable work_changed_;
+  bool stop_ = false;
+  bool done_ = false;
+  bool closed_ = false;
+  std::int64_t close_ns_ = 0;
+  std::thread worker_;
+  std::unique_ptr<TerminationHook> termination_;
+};
+
+}  // namespace flopledger

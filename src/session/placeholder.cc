@@ -1,1 +1,0 @@
-// Holds the place of the layer until its first source.
