@@ -34,15 +34,15 @@ constexpr std::string_view ToString(PeakEvidence evidence) {
 ///     PeakRate peak{.device_model = "NVIDIA H100 80GB HBM3", .dtype = DType::kBfloat16,
 ///                   .rate = FlopsPerSecond(989.4e12), .source = "H100 datasheet"};
 struct PeakRate {
-  std::string device_model;
+  std::string device_model = {};
   DType dtype = DType::kFloat32;
   bool sparse = false;  ///< 2:4 structured sparsity
-  FlopsPerSecond rate;
-  std::string source;  ///< title of the sheet, or how it was measured; never empty
+  FlopsPerSecond rate = {};
+  std::string source = {};  ///< title of the sheet, or how it was measured; never empty
   PeakEvidence evidence = PeakEvidence::kUser;
   /// Of a measured peak: slowest and fastest repetition, as a fraction of `rate`.
-  std::optional<double> spread_low_ratio;
-  std::optional<double> spread_high_ratio;
+  std::optional<double> spread_low_ratio = {};
+  std::optional<double> spread_high_ratio = {};
 };
 
 /// Reads a user's peak: `989.4 TFLOP/s`, `1.2e12 FLOP/s`, `300 GFLOP/s`, or a bare number of

@@ -24,18 +24,18 @@ namespace flopledger {
 struct HttpOptions {
   bool enabled = true;
   std::string address = "127.0.0.1";
-  int base_port = 9410;          ///< port = base_port + local rank; 0: any free port
-  bool fallback_to_any = true;   ///< a taken port: take a free one, say so once
-  bool allow_remote = false;     ///< permit an address other than loopback
-  std::string discovery_folder;  ///< write a Prometheus file_sd JSON here; empty: none
+  int base_port = 9410;               ///< port = base_port + local rank; 0: any free port
+  bool fallback_to_any = true;        ///< a taken port: take a free one, say so once
+  bool allow_remote = false;          ///< permit an address other than loopback
+  std::string discovery_folder = {};  ///< write a Prometheus file_sd JSON here; empty: none
 };
 
 /// Everything that a session is built from. An aggregate with defaults: set what you need.
 struct SessionOptions {
-  RunIdentity identity;             ///< empty run_id: made from the start time and process id
-  std::optional<ModelFlops> model;  ///< no formula: MFU is refused with `no_declaration`
-  FlopConvention convention;
-  std::vector<PeakRate> peaks;       ///< per dtype, of one device
+  RunIdentity identity = {};             ///< empty run_id: made from the start time and process id
+  std::optional<ModelFlops> model = {};  ///< no formula: MFU is refused with `no_declaration`
+  FlopConvention convention = {};
+  std::vector<PeakRate> peaks = {};  ///< per dtype, of one device
   DType dtype = DType::kFloat32;     ///< what the run's matmuls are declared to be
   int device_count = 1;              ///< devices of this process that take part
   std::int64_t sequence_length = 0;  ///< default row length of `Tokens`; 0: every call gives it
@@ -43,21 +43,21 @@ struct SessionOptions {
   int window_steps = 20;           ///< of the `flopledger_window_...` gauges and the log line
   int log_every_steps = 10;        ///< 0: no log line
   bool host_ops = true;            ///< an observer will feed `HostOps()`
-  std::string jsonl_path;          ///< step log; empty: none
+  std::string jsonl_path = {};     ///< step log; empty: none
   std::string log_level = "info";  ///< debug, info, warning, error, off
-  HttpOptions http;
+  HttpOptions http = {};
   bool handle_sigterm = true;  ///< flush closed steps when SIGTERM would end the process
   bool manual_pump = false;    ///< no worker thread; the owner calls `PumpOnce`
-  std::vector<std::unique_ptr<ReportSink>> sinks;  ///< besides the built-in ones
+  std::vector<std::unique_ptr<ReportSink>> sinks = {};  ///< besides the built-in ones
 };
 
 /// Tokens of one micro-batch. Give `lengths` (useful tokens per row) where rows are padded or
 /// packed; without them the useful tokens are split evenly over the rows, and the report says so.
 struct TokenDeclaration {
   std::int64_t useful = 0;
-  std::int64_t padded = 0;                ///< all tokens that were computed; 0: as many as useful
-  std::int64_t sequence_length = 0;       ///< row length; 0: the session's default
-  std::span<const std::int64_t> lengths;  ///< useful tokens per row (or per packed document)
+  std::int64_t padded = 0;           ///< all tokens that were computed; 0: as many as useful
+  std::int64_t sequence_length = 0;  ///< row length; 0: the session's default
+  std::span<const std::int64_t> lengths = {};  ///< useful tokens per row (or per packed document)
 };
 
 /// The engine in a process: one run's books from records to reports. Construct it before training,
