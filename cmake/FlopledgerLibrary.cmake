@@ -29,3 +29,6 @@ endforeach()
 # instantiations in, so that no other library in the process binds to ours.
 target_link_options(flopledger PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/flopledger.map")
+if(NOT FLOPLEDGER_SANITIZER)
+  target_link_options(flopledger PRIVATE "LINKER:--no-undefined")
+endif()
