@@ -43,9 +43,10 @@ enum class BackwardRule : std::uint8_t {
 /// Forward work that the numerator counts a second time: an "achieved" figure instead of MFU.
 enum class ReplayedForward : std::uint8_t {
   kNone,
-  kCoreAttention,  ///< selective recomputation
-  kLayers,         ///< full recomputation of the layers, not of the head
-  kEverything,     ///< 4/3 of the whole
+  kCoreAttention,       ///< selective recomputation: one forward of core attention
+  kWholeCoreAttention,  ///< core attention twice, backward too, as Korthikanti 2022 prints it
+  kLayers,              ///< full recomputation of the layers, not of the head
+  kEverything,          ///< 4/3 of the whole
 };
 
 enum class CountedTokens : std::uint8_t {

@@ -41,10 +41,12 @@ const Names<BackwardRule>& BackwardNames() {
   return kNames;
 }
 const Names<ReplayedForward>& ReplayNames() {
-  static const Names<ReplayedForward> kNames = {{"none", ReplayedForward::kNone},
-                                                {"core_attention", ReplayedForward::kCoreAttention},
-                                                {"layers", ReplayedForward::kLayers},
-                                                {"everything", ReplayedForward::kEverything}};
+  static const Names<ReplayedForward> kNames = {
+      {"none", ReplayedForward::kNone},
+      {"core_attention", ReplayedForward::kCoreAttention},
+      {"whole_core_attention", ReplayedForward::kWholeCoreAttention},
+      {"layers", ReplayedForward::kLayers},
+      {"everything", ReplayedForward::kEverything}};
   return kNames;
 }
 const Names<CountedTokens>& TokenNames() {

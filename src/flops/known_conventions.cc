@@ -25,10 +25,11 @@ constexpr FlopConvention kTitan{.attention_mask = AttentionMask::kFull,
 constexpr FlopConvention kClassic{.attention_mask = AttentionMask::kFull,
                                   .shape = CountedShape::kClassicGpt,
                                   .backward = BackwardRule::kTwiceForward};
-constexpr FlopConvention kClassicSelective{.attention_mask = AttentionMask::kFull,
-                                           .shape = CountedShape::kClassicGpt,
-                                           .backward = BackwardRule::kTwiceForward,
-                                           .replayed_forward = ReplayedForward::kCoreAttention};
+constexpr FlopConvention kClassicSelective{
+    .attention_mask = AttentionMask::kFull,
+    .shape = CountedShape::kClassicGpt,
+    .backward = BackwardRule::kTwiceForward,
+    .replayed_forward = ReplayedForward::kWholeCoreAttention};
 constexpr FlopConvention kClassicReplayed{.attention_mask = AttentionMask::kFull,
                                           .shape = CountedShape::kClassicGpt,
                                           .backward = BackwardRule::kTwiceForward,
@@ -53,6 +54,12 @@ constexpr FlopConvention kDeepSeekFull{.attention_mask = AttentionMask::kFull,
                                        .router = false,
                                        .multi_token_prediction = false,
                                        .backward = BackwardRule::kTwiceForward};
+constexpr FlopConvention kNoPredictionHalf{.attention_mask = AttentionMask::kCausalHalf,
+                                           .multi_token_prediction = false,
+                                           .backward = BackwardRule::kTwiceForward};
+constexpr FlopConvention kNoPredictionFull{.attention_mask = AttentionMask::kFull,
+                                           .multi_token_prediction = false,
+                                           .backward = BackwardRule::kTwiceForward};
 constexpr FlopConvention kLoraTwoThirds{
     .attention_mask = AttentionMask::kNone, .router = false, .backward = BackwardRule::kInputsOnly};
 constexpr FlopConvention kFrozenFour{.attention_mask = AttentionMask::kNone,
@@ -82,10 +89,18 @@ constexpr std::array kKnown = {
     NamedConvention{"NARAYANAN_F", kClassicReplayed, "Megatron-LM 2021, OneFlow, ALST"},
     NamedConvention{"MAXTEXT_CAUSAL", kLayerSumHalf, "MaxText"},
     NamedConvention{"EXACT_CAUSAL", kLayerSumHalf, "the layer sum with half the square"},
+    NamedConvention{"MAXTEXT_MOE_CAUSAL", kLayerSumHalf, "MaxText, mixtures of experts"},
+    NamedConvention{"MAXTEXT_MLA_MOE_CAUSAL", kLayerSumHalf, "MaxText, latent attention"},
+    NamedConvention{"MLA_MOE_CAUSAL_MTP1", kLayerSumHalf, "DeepSeek-V3 with its prediction module"},
     NamedConvention{"MAXTEXT_FULL", kLayerSumFull, "MaxText before it halved the mask"},
     NamedConvention{"EXACT_FULL", kLayerSumFull, "nanotron; the layer sum with the whole square"},
+    NamedConvention{"MAXTEXT_MOE_FULL", kLayerSumFull, "MaxText before it halved the mask"},
+    NamedConvention{"MLA_MOE_FULL_MTP1", kLayerSumFull, "DeepSeek-V3 with its prediction module"},
+    NamedConvention{"MLA_MOE_CAUSAL_MTP0", kNoPredictionHalf, "DeepSeek-V3, router counted"},
+    NamedConvention{"MLA_MOE_FULL_MTP0", kNoPredictionFull, "DeepSeek-V3, router counted"},
     NamedConvention{"MEGATRON", kMegatron, "Megatron-LM, Megatron-Bridge"},
-    NamedConvention{"MEGATRON_glu2_noswa", kMegatronOldGptOss,
+    NamedConvention{"MEGATRON_gptoss_glu3_swa", kMegatron, "Megatron-Bridge since 26.06"},
+    NamedConvention{"MEGATRON_gptoss_glu2_noswa", kMegatronOldGptOss,
                     "Megatron-Bridge up to 26.04.01 for GPT-OSS"},
     NamedConvention{"MLA_MOE_CAUSAL_NOROUTER", kDeepSeekHalf, "DeepSeek-V3, causal column"},
     NamedConvention{"MLA_MOE_FULL_NOROUTER", kDeepSeekFull, "DeepSeek-V3, non-causal column"},

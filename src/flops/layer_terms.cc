@@ -1,7 +1,5 @@
 #include "layer_terms.h"
 
-#include <algorithm>
-
 namespace flopledger::flops {
 
 void LayerTerms::Add(const LayerSegment& segment) {

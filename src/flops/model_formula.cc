@@ -11,6 +11,18 @@ bool IsPairs(QuantityKind kind) {
          kind == QuantityKind::kCrossHalfPairs;
 }
 
+PartKind KindOf(TermClass term_class) {
+  switch (term_class) {
+    case TermClass::kScores:
+    case TermClass::kValues:
+      return PartKind::kCoreAttention;
+    case TermClass::kHead:
+      return PartKind::kHead;
+    default:
+      return PartKind::kLayers;
+  }
+}
+
 tl::unexpected<Status> Overflow() {
   return Fail(StatusCode::kOverflow,
               "the work of this step leaves 128 bits; check lengths and counts");
@@ -23,6 +35,7 @@ Result<DeclaredWork> EvaluateParts(const TermList& list, const Workload& workloa
   if (!valid.has_value()) return tl::unexpected(valid.error());
   struct Sum {
     std::string_view name;
+    PartKind kind = PartKind::kLayers;
     PassTotals totals;
   };
   std::vector<Sum> sums;
@@ -30,7 +43,9 @@ Result<DeclaredWork> EvaluateParts(const TermList& list, const Workload& workloa
     const PassTotals totals = EvaluateTerm(term, workload);
     auto sum = std::find_if(sums.begin(), sums.end(),
                             [&term](const Sum& s) { return s.name == term.part; });
-    if (sum == sums.end()) sum = sums.insert(sums.end(), Sum{.name = term.part, .totals = {}});
+    if (sum == sums.end())
+      sum = sums.insert(sums.end(),
+                        Sum{.name = term.part, .kind = KindOf(term.term_class), .totals = {}});
     sum->totals.forward += totals.forward;
     sum->totals.backward_input += totals.backward_input;
     sum->totals.backward_weight += totals.backward_weight;
@@ -49,7 +64,8 @@ Result<DeclaredWork> EvaluateParts(const TermList& list, const Workload& workloa
     work.parts.push_back({.name = std::string(sum.name),
                           .forward = Flops::FromInteger(part_forward.value()),
                           .backward_input = Flops::FromInteger(part_input.value()),
-                          .backward_weight = Flops::FromInteger(part_weight.value())});
+                          .backward_weight = Flops::FromInteger(part_weight.value()),
+                          .kind = sum.kind});
   }
   if (!(forward + backward).valid()) return Overflow();
   work.forward = Flops::FromInteger(forward.value());

@@ -12,6 +12,7 @@ std::string WeightShape(const TermBuilder::Weight& weight) {
     text =
         std::to_string(weight.met) + " of " + std::to_string(weight.copies) + " x (" + text + ")";
   }
+  if (weight.rows > 1) text += ", " + std::to_string(weight.rows) + " rows";
   return text;
 }
 
@@ -24,6 +25,7 @@ bool IsReplayed(ReplayedForward replayed, TermClass term_class) {
     case ReplayedForward::kNone:
       return false;
     case ReplayedForward::kCoreAttention:
+    case ReplayedForward::kWholeCoreAttention:
       return term_class == TermClass::kScores || term_class == TermClass::kValues;
     case ReplayedForward::kLayers:
       return term_class != TermClass::kHead;
@@ -41,7 +43,7 @@ void TermBuilder::Linear(std::string_view part, std::int64_t times, const Weight
     const Exact one = Exact(times) * weight.in * weight.out;
     Parameters(one * weight.copies, one * weight.met);
   }
-  const Exact work = Exact(2) * weight.in * weight.out;
+  const Exact work = Exact(2) * weight.in * weight.out * weight.rows;
   if (!work.valid()) overflow_ = true;
   Term term{.part = std::string(part),
             .shape = WeightShape(weight),
@@ -71,8 +73,10 @@ void TermBuilder::Core(std::string_view part, std::int64_t times, const Quantity
                        const AttentionCore& core) {
   if (convention_.attention_mask == AttentionMask::kNone) return;
   // Per half pair: one multiply-add, two FLOPs, halved.
-  const Int128 scores = Int128{core.heads} * core.score_dim;
-  const Int128 values = Int128{core.heads} * core.value_dim;
+  const Exact units = core.half_pairs_per_unit * core.heads;
+  const Int128 scores = (units * core.score_dim).value();
+  const Int128 values = (units * core.value_dim).value();
+  if (!(units * core.score_dim * 4 + units * core.value_dim * 4).valid()) overflow_ = true;
   const bool probabilities_gradient = core.query_gradient || core.key_gradient;
   const std::string heads = std::to_string(core.heads) + " x ";
   Add({.part = std::string(part),
@@ -124,7 +128,12 @@ void TermBuilder::ReplaceLinearByParameters(Int128 counted) {
 void TermBuilder::ApplyPassSwitches() {
   for (Term& term : list_.terms) {
     Exact backward = term.backward_input;
-    if (IsReplayed(convention_.replayed_forward, term.term_class)) backward += term.forward;
+    if (IsReplayed(convention_.replayed_forward, term.term_class)) {
+      backward += term.forward;
+      if (convention_.replayed_forward == ReplayedForward::kWholeCoreAttention) {
+        backward += term.backward_input;
+      }
+    }
     if (convention_.score_recompute && term.term_class == TermClass::kScores &&
         term.backward_input != 0) {
       backward += term.forward;

@@ -15,12 +15,13 @@ namespace flopledger::flops {
 
 /// What a term is, for the switches that ask.
 enum class TermClass : std::uint8_t {
-  kLinear,     ///< a product with weights
-  kScores,     ///< query-key products: no weights
-  kValues,     ///< probability-value products: no weights
-  kHead,       ///< a product with weights that full recomputation of the layers does not replay
-  kIndexer,    ///< scores of a sparse indexer
-  kRecurrent,  ///< scan of a recurrent mixer: approximate
+  kLinear,       ///< a product with weights
+  kScores,       ///< query-key products: no weights
+  kValues,       ///< probability-value products: no weights
+  kHead,         ///< a product with weights that full recomputation of the layers does not replay
+  kIndexer,      ///< scores of a sparse indexer
+  kInteraction,  ///< dots of features: no weights
+  kRecurrent,    ///< scan of a recurrent mixer: approximate
 };
 
 /// One line of arithmetic: FLOPs per unit of a quantity, so many times.
@@ -66,6 +67,7 @@ struct AttentionCore {
   bool query_gradient = true;
   bool key_gradient = true;
   bool value_gradient = true;
+  Exact half_pairs_per_unit = 1;  ///< where the quantity is no pairs (tokens of a sample are fixed)
 };
 
 /// Collects terms; remembers an overflow instead of asking after each line.
@@ -82,6 +84,7 @@ class TermBuilder {
     std::int64_t out = 0;
     std::int64_t copies = 1;
     std::int64_t met = 1;
+    std::int64_t rows = 1;            ///< of one unit of the quantity (pixels of a sample)
     bool counts_as_parameter = true;  ///< false: a second use of the same weight
   };
   void Linear(std::string_view part, std::int64_t times, const Weight& weight, Quantity quantity,

@@ -2,46 +2,13 @@
 #include <string_view>
 #include <vector>
 
+#include "findings.h"
 #include "transformer_terms.h"
 
 namespace flopledger::flops {
 namespace {
 
-/// Far above any model, far below what could wrap 64 bits in a product of two.
-constexpr std::int64_t kLargestDimension = std::int64_t{1} << 30;
 constexpr std::size_t kMostRuns = 1 << 21;
-
-/// Collects what is wrong, so that one message names every field.
-class Findings {
- public:
-  void Require(std::string_view name, std::int64_t value) {
-    if (value == 0) missing_.emplace_back(name);
-    Range(name, value);
-  }
-  void Range(std::string_view name, std::int64_t value) {
-    if (value < 0 || value > kLargestDimension) {
-      wrong_.push_back(std::string(name) + " is " + std::to_string(value) +
-                       " (accepted: 1 to 2^30)");
-    }
-  }
-  void Wrong(std::string text) { wrong_.push_back(std::move(text)); }
-
-  Result<void> Verdict() const {
-    if (missing_.empty() && wrong_.empty()) return {};
-    std::string text = "transformer description:";
-    if (!missing_.empty()) {
-      text += " missing ";
-      for (std::size_t i = 0; i < missing_.size(); ++i) text += (i > 0 ? ", " : "") + missing_[i];
-      if (!wrong_.empty()) text += ";";
-    }
-    for (std::size_t i = 0; i < wrong_.size(); ++i) text += (i > 0 ? "; " : " ") + wrong_[i];
-    return InvalidArgument(text);
-  }
-
- private:
-  std::vector<std::string> missing_;
-  std::vector<std::string> wrong_;
-};
 
 struct UsedParts {
   bool attention = false;
@@ -179,7 +146,7 @@ void CheckRecurrent(const TransformerDescription& d, const UsedParts& used, Find
 }  // namespace
 
 Result<void> Validate(const TransformerDescription& d) {
-  Findings findings;
+  Findings findings("transformer description");
   const UsedParts used = FindUsedParts(d);
   findings.Require("layers", d.layers);
   findings.Require("hidden", d.hidden);

@@ -16,8 +16,10 @@ bool LayersTrain(const TransformerDescription& d) {
 }
 
 /// Cuts `run`, which begins at layer `first`, where what needs a gradient changes.
-void AddRun(const LayerRun& run, std::int64_t first, bool embedding_trains,
+void AddRun(const LayerRun& run, std::int64_t first, const StackOptions& options,
             const TransformerDescription& d, LayerTerms* terms) {
+  const bool embedding_trains = options.input_needs_gradient;
+  const bool source_trains = options.cross_attention && options.source_needs_gradient;
   const std::int64_t frozen = std::clamp<std::int64_t>(d.trainable.frozen_layers, 0, d.layers);
   const bool trains = LayersTrain(d);
   const std::int64_t end = first + run.count;
@@ -29,14 +31,15 @@ void AddRun(const LayerRun& run, std::int64_t first, bool embedding_trains,
   };
   add(0, frozen, false, false);
   add(frozen, frozen + 1, embedding_trains, trains);
-  add(frozen + 1, d.layers, embedding_trains || trains, trains);
+  add(frozen + 1, d.layers, embedding_trains || trains || source_trains, trains);
 }
 
 std::int64_t RoundUp(std::int64_t value, std::int64_t multiple) {
   return multiple > 1 ? (value + multiple - 1) / multiple * multiple : value;
 }
 
-/// Embedding, its projections, and its parameters. Returns whether it trains.
+}  // namespace
+
 bool AddEmbedding(const TransformerDescription& d, TermBuilder* builder) {
   const bool trains = d.trainable.embedding && d.trainable.frozen_layers == 0;
   const std::int64_t width = d.embedding_width > 0 ? d.embedding_width : d.hidden;
@@ -95,6 +98,8 @@ void AddHead(const TransformerDescription& d, bool below, TermBuilder* builder) 
   }
 }
 
+namespace {
+
 void AddPredictionModules(const TransformerDescription& d, TermBuilder* builder) {
   if (d.prediction_modules == 0 || !builder->convention().multi_token_prediction) return;
   const bool below = true;  // the trunk or the module's own norms train
@@ -115,6 +120,8 @@ void AddPredictionModules(const TransformerDescription& d, TermBuilder* builder)
                   TermClass::kHead);
 }
 
+}  // namespace
+
 void AddMinorParameters(const TransformerDescription& d, TermBuilder* builder) {
   const MinorParameters& minor = d.minor;
   Exact all = minor.other;
@@ -130,14 +137,12 @@ void AddMinorParameters(const TransformerDescription& d, TermBuilder* builder) {
   builder->Parameters(all, all);
 }
 
-}  // namespace
-
 bool AddLayerStack(const TransformerDescription& d, const StackOptions& options,
                    TermBuilder* builder) {
   LayerTerms terms(d, options, builder);
   std::int64_t first = 0;
   for (const LayerRun& run : d.runs) {
-    AddRun(run, first, options.input_needs_gradient, d, &terms);
+    AddRun(run, first, options, d, &terms);
     first += run.count;
   }
   return options.input_needs_gradient || (LayersTrain(d) && d.trainable.frozen_layers < d.layers);

@@ -34,6 +34,13 @@ struct StackOptions {
 bool AddLayerStack(const TransformerDescription& description, const StackOptions& options,
                    TermBuilder* builder);
 
+/// Embedding, its projections and its parameters. Says whether it trains.
+bool AddEmbedding(const TransformerDescription& description, TermBuilder* builder);
+/// Logits, pooler and classifier; `below` says whether something under them trains.
+void AddHead(const TransformerDescription& description, bool below, TermBuilder* builder);
+/// Norms at the end, biases and whatever else is no matrix multiplication.
+void AddMinorParameters(const TransformerDescription& description, TermBuilder* builder);
+
 /// The description with defaults filled in and the convention's shape switches applied.
 TransformerDescription Normalize(const TransformerDescription& description,
                                  const FlopConvention& convention);

@@ -34,6 +34,7 @@ TEST(ConventionTest, EverySwitchMovesTheHash) {
                            "backward=inputs_only",
                            "replayed_forward=core_attention",
                            "replayed_forward=layers",
+                           "replayed_forward=whole_core_attention",
                            "replayed_forward=everything",
                            "score_recompute=in",
                            "tokens=computed",

@@ -1,0 +1,90 @@
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands.h"
+#include "flops/nearest.h"
+
+namespace flopledger::cli {
+namespace {
+
+/// Every long option and subcommand that is valid where parsing stopped.
+std::vector<std::string> KnownWords(const CLI::App& app, bool options) {
+  std::vector<std::string> words;
+  if (options) {
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+    }
+    return words;
+  }
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    words.push_back(command->get_name());
+  }
+  return words;
+}
+
+const CLI::App* ParsedCommand(const CLI::App& app) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  return parsed.empty() ? &app : parsed.back();
+}
+
+/// Says which word was meant, and returns kUsage.
+int RefuseWord(const CLI::App& app, const std::string& word) {
+  const CLI::App& command = *ParsedCommand(app);
+  const bool is_option = word.rfind("-", 0) == 0;
+  const std::vector<std::string> words = KnownWords(command, is_option);
+  std::vector<std::string_view> known(words.begin(), words.end());
+  const std::string bare = word.substr(0, word.find('='));
+  const std::string_view nearest = flops::Nearest(bare, known);
+  std::cerr << "flopledger: unknown " << (is_option ? "option" : "argument") << " '" << bare << "'";
+  if (!nearest.empty()) std::cerr << "; did you mean '" << nearest << "'?";
+  std::cerr << "\nTry 'flopledger" << (&command == &app ? "" : " " + command.get_name())
+            << " --help'.\n";
+  return kUsage;
+}
+
+int Parse(CLI::App& app, int argc, const char* const* argv, const int& exit_code) {
+  try {
+    app.parse(argc, argv);
+    return exit_code;
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> extras = app.remaining(true);
+    return RefuseWord(app, extras.empty() ? "" : extras.front());
+  } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> extras = app.remaining(true);
+    if (!extras.empty()) return RefuseWord(app, extras.front());
+    std::cerr << "flopledger: " << error.what() << "\nTry 'flopledger --help'.\n";
+    return kUsage;
+  }
+}
+
+}  // namespace
+
+int RunProgram(int argc, const char* const* argv) {
+  int exit_code = kOk;
+  try {
+    CLI::App app(
+        "Examples:\n"
+        "  flopledger explain --config config.json --batch 8 --seq 4096\n"
+        "  flopledger explain --config config.json --seq 8192 --convention house --against "
+        "MEGATRON\n"
+        "  flopledger peaks --device 'NVIDIA H100 PCIe'\n"
+        "  flopledger published table.csv\n\n"
+        "Keeps the books on every floating-point operation of a training process.");
+    app.name("flopledger");
+    app.require_subcommand(1);
+    AddExplainCommand(app, &exit_code);
+    AddPeaksCommand(app, &exit_code);
+    AddPublishedCommand(app, &exit_code);
+    AddVersionCommand(app, &exit_code);
+    return Parse(app, argc, argv, exit_code);
+  } catch (const std::exception& error) {
+    std::cerr << "flopledger: internal fault: " << error.what() << "\n";
+    return kInternal;
+  }
+}
+
+}  // namespace flopledger::cli

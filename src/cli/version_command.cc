@@ -1,0 +1,17 @@
+#include <iostream>
+
+#include "commands.h"
+#include "flopledger/version.h"
+
+namespace flopledger::cli {
+
+void AddVersionCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "version", "Example:\n  flopledger version\n\nPrints the version of the program.");
+  command->callback([exit_code] {
+    std::cout << "flopledger " << FLOPLEDGER_VERSION << "\n";
+    *exit_code = kOk;
+  });
+}
+
+}  // namespace flopledger::cli
