@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY / "tests"))
-sys.path.append(str(REPOSITORY / "python_bindings"))  # an installed package wins
+if importlib.util.find_spec("flopledger") is None:
+    # Not installed: the observers need nothing but their own folder of the source tree.
+    _package = types.ModuleType("flopledger")
+    _package.__path__ = [str(REPOSITORY / "python_bindings" / "flopledger")]
+    sys.modules["flopledger"] = _package
 os.environ.setdefault("FLOPLEDGER_CACHE_DIR", str(REPOSITORY / "build" / "test-cache"))
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -19,6 +25,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from fakes import host_ops_recorder  # noqa: E402
 from fakes.host_ops_recorder import Books, Recorder, find_built  # noqa: E402
 from fakes.small_gpt import Shape, Training  # noqa: E402
+
 from flopledger import torch_observer  # noqa: E402
 
 __all__ = [
