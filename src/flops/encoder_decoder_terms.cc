@@ -8,8 +8,8 @@ namespace flopledger::flops {
 Result<void> Validate(const EncoderDecoderDescription& description) {
   TransformerDescription encoder = description.encoder;
   encoder.language_model_head = false;
-  for (const auto& [side, part] :
-       {std::pair{"encoder", &std::as_const(encoder)}, std::pair{"decoder", &description.decoder}}) {
+  for (const auto& [side, part] : {std::pair{"encoder", &std::as_const(encoder)},
+                                   std::pair{"decoder", &description.decoder}}) {
     Result<void> valid = Validate(*part);
     if (!valid.has_value()) {
       return InvalidArgument(std::string(side) + ": " + valid.error().message());

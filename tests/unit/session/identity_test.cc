@@ -30,10 +30,15 @@ TEST(IdentityTest, OneProcessWithoutALauncher) {
 }
 
 TEST(IdentityTest, TheOrderOfTrust) {
-  std::map<std::string, std::string> all = {
-      {"FLOPLEDGER_RANK", "1"}, {"FLOPLEDGER_WORLD_SIZE", "9"}, {"RANK", "2"},
-      {"LOCAL_RANK", "0"},      {"WORLD_SIZE", "8"},            {"SLURM_PROCID", "3"},
-      {"SLURM_NTASKS", "7"},    {"OMPI_COMM_WORLD_RANK", "4"},  {"OMPI_COMM_WORLD_SIZE", "6"}};
+  std::map<std::string, std::string> all = {{"FLOPLEDGER_RANK", "1"},
+                                            {"FLOPLEDGER_WORLD_SIZE", "9"},
+                                            {"RANK", "2"},
+                                            {"LOCAL_RANK", "0"},
+                                            {"WORLD_SIZE", "8"},
+                                            {"SLURM_PROCID", "3"},
+                                            {"SLURM_NTASKS", "7"},
+                                            {"OMPI_COMM_WORLD_RANK", "4"},
+                                            {"OMPI_COMM_WORLD_SIZE", "6"}};
   RunIdentity given;
   given.rank = 5;
   given.world_size = 10;

@@ -225,7 +225,9 @@ TEST(SessionTest, AnExceptionMakesTheStepIncompleteAndGoesOnUnchanged) {
   } catch (const std::out_of_range& error) {
     EXPECT_STREQ(error.what(), "the user's own");
   }
-  { auto step = session->Step(); }
+  {
+    auto step = session->Step();
+  }
   session->Close();
   ASSERT_EQ(kept->reports.size(), 2u);
   EXPECT_EQ(kept->reports[0].result, StepResult::kIncomplete);
