@@ -35,6 +35,9 @@ namespace {
       throw nb::key_error(status.message().c_str());
     case StatusCode::kOverflow:
       throw std::overflow_error(status.message());
+    case StatusCode::kUnavailable:
+      PyErr_SetString(PyExc_OSError, status.message().c_str());
+      throw nb::python_error();
     default:
       throw std::runtime_error(std::string(ToString(status.code())) + ": " + status.message());
   }
@@ -144,6 +147,21 @@ void BindModelFlops(nb::module_& module) {
             return Unwrap(ModelFlops::FromTransformer(description));
           },
           "description"_a)
+      .def_static(
+          "from_formula",
+          [](std::string_view text, const std::map<std::string, nb::int_>& variables) {
+            FormulaVariables values;
+            for (const auto& [name, value] : variables) {
+              values[name] = FromPython(value, name.c_str()).count();
+            }
+            return Unwrap(ModelFlops::FromFormula(text, values));
+          },
+          "text"_a, "variables"_a)
+      .def_prop_ro("parameters",
+                   [](const ModelFlops& model) {
+                     return ToPython(Flops::FromInteger(model.Size().parameters));
+                   })
+      .def("describe", &ModelFlops::Describe)
       .def("needs_sequence_lengths", &ModelFlops::NeedsSequenceLengths)
       .def(
           "evaluate",

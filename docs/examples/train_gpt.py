@@ -39,7 +39,8 @@ class Block(nn.Module):
         batch, length, hidden = x.shape
         qkv = self.query_key_value(self.norm_attention(x))
         query, key, value = (
-            part.view(batch, length, self.heads, -1).transpose(1, 2) for part in qkv.chunk(3, dim=-1)
+            part.view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in qkv.chunk(3, dim=-1)
         )
         mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.projection(mixed.transpose(1, 2).reshape(batch, length, hidden))
@@ -109,7 +110,12 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(0)
     text, vocabulary = read_text()
     model = Gpt(
-        vocabulary, options.length, options.layers, options.hidden, options.heads, options.checkpoint
+        vocabulary,
+        options.length,
+        options.layers,
+        options.hidden,
+        options.heads,
+        options.checkpoint,
     )
     if options.dtype == "bf16":
         model = model.to(torch.bfloat16)

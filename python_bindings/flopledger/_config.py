@@ -106,6 +106,10 @@ def settings(
     result.update(_from_file((folder or Path.cwd()) / "flopledger.toml"))
     result.update(_from_environment(os.environ if environment is None else environment))
     result.update(
-        {name: _convert(name, value, name) for name, value in arguments.items() if value is not None}
+        {
+            name: _convert(name, value, name)
+            for name, value in arguments.items()
+            if value is not None
+        }
     )
     return result

@@ -76,9 +76,7 @@ class _Section:
         self._session.end_section(self._name)
 
 
-def _lengths(
-    seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None
-) -> list[int] | None:
+def _lengths(seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None) -> list[int] | None:
     if seqlens is not None and cu_seqlens is not None:
         raise ValueError("both seqlens and cu_seqlens are given; accepted: one of them")
     if seqlens is not None:

@@ -34,11 +34,15 @@ def measure_peak(dtype: str = "fp32", size: int = _SIZE) -> PeakRate:
     """
     name = check_dtype(dtype)
     if name not in _TORCH_DTYPES:
-        raise ValueError(f"dtype is {dtype!r}; a CPU peak is measured in {', '.join(_TORCH_DTYPES)}")
+        raise ValueError(
+            f"dtype is {dtype!r}; a CPU peak is measured in {', '.join(_TORCH_DTYPES)}"
+        )
     try:
         import torch
     except Exception as error:
-        raise RuntimeError(f"a CPU peak is measured with torch, which is missing: {error}") from error
+        raise RuntimeError(
+            f"a CPU peak is measured with torch, which is missing: {error}"
+        ) from error
     kind = getattr(torch, _TORCH_DTYPES[name])
     seconds = []
     with torch.no_grad():

@@ -86,16 +86,15 @@ def start(
     file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise instead of log).
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
-    what is accepted, and ``RuntimeError`` if a ledger is open already.
+    what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a ledger
+    is open already.
     """
     global _current
     if _current is not None and not _current._closed:
         raise RuntimeError("a ledger is open in this process; close it first (get() returns it)")
     chosen = settings({"run": run, **arguments})
     if chosen["observer"] not in _OBSERVERS:
-        raise ValueError(
-            f"observer is {chosen['observer']!r}; accepted: {', '.join(_OBSERVERS)}"
-        )
+        raise ValueError(f"observer is {chosen['observer']!r}; accepted: {', '.join(_OBSERVERS)}")
     options = _core.SessionOptions()
     model, declare = _declared(model_flops)
     if model is not None:
@@ -119,9 +118,7 @@ def start(
     options.http_discovery_folder = chosen["discovery"]
     options.host_ops = chosen["observer"] != "none"
     session = _core.Session.create(options)
-    _current = Ledger(
-        session, Observation(session, chosen["observer"]), declare, chosen["strict"]
-    )
+    _current = Ledger(session, Observation(session, chosen["observer"]), declare, chosen["strict"])
     return _current
 
 

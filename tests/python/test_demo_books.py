@@ -80,9 +80,7 @@ def declared():
 def run(tmp_path, checkpoint, steps=2, observer="native", extra=None, **tokens):
     path = tmp_path / f"{checkpoint}-{observer}.jsonl"
     training = Demo(checkpoint)
-    with ledger(
-        model_flops=declared(), seq_len=LENGTH, jsonl=str(path), observer=observer
-    ) as led:
+    with ledger(model_flops=declared(), seq_len=LENGTH, jsonl=str(path), observer=observer) as led:
         assert led.observer == observer, led.capabilities
         for _ in range(steps):
             if extra is not None:
