@@ -14,6 +14,8 @@
 #define FLOPLEDGER_THREAD_ANNOTATION(x)
 #endif
 #define FLOPLEDGER_GUARDED_BY(x) FLOPLEDGER_THREAD_ANNOTATION(guarded_by(x))
+#define FLOPLEDGER_NO_THREAD_SAFETY_ANALYSIS \
+  FLOPLEDGER_THREAD_ANNOTATION(no_thread_safety_analysis)
 #define FLOPLEDGER_REQUIRES(x) FLOPLEDGER_THREAD_ANNOTATION(requires_capability(x))
 
 namespace flopledger {

@@ -52,9 +52,10 @@ void RestoreDefault() noexcept {
   sigaction(SIGTERM, &standard, nullptr);
 }
 
-void BeforeFork() { AllListeners().mutex.lock(); }
-void AfterForkInParent() { AllListeners().mutex.unlock(); }
-void AfterForkInChild() {
+// One takes the lock, another gives it back: more than the analysis can follow.
+FLOPLEDGER_NO_THREAD_SAFETY_ANALYSIS void BeforeFork() { AllListeners().mutex.lock(); }
+FLOPLEDGER_NO_THREAD_SAFETY_ANALYSIS void AfterForkInParent() { AllListeners().mutex.unlock(); }
+FLOPLEDGER_NO_THREAD_SAFETY_ANALYSIS void AfterForkInChild() {
   Listeners& listeners = AllListeners();
   for (const auto& weak : listeners.all) {
     if (const auto listener = weak.lock()) listener->BecomeInert();

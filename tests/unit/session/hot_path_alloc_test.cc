@@ -1,0 +1,121 @@
+// What the training thread calls must not allocate: one allocation may cost more than everything
+// else together, and may wait for a lock that another thread holds.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "flopledger/session.h"
+
+namespace {
+
+thread_local bool counting = false;
+thread_local std::int64_t allocations = 0;
+
+void* Allocate(std::size_t size) {
+  if (counting) ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return Allocate(size); }
+void* operator new[](std::size_t size) { return Allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace flopledger {
+namespace {
+
+/// Allocations of this thread while `work` runs.
+template <typename Work>
+std::int64_t AllocationsOf(const Work& work) {
+  allocations = 0;
+  counting = true;
+  work();
+  counting = false;
+  return allocations;
+}
+
+std::unique_ptr<Session> Start() {
+  SessionOptions options;
+  options.log_level = "off";
+  options.log_every_steps = 0;
+  options.http.enabled = false;
+  options.sequence_length = 128;
+  options.handle_sigterm = false;
+  return *Session::Create(std::move(options));
+}
+
+void RunStep(Session& session, const flopledger_host_ops* ops, std::uint32_t signature,
+             std::span<const std::int64_t> lengths) {
+  auto step = session.Step();
+  {
+    auto section = session.Section(Phase::kData);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t now = SystemClock::Now();
+    const flopledger_op_record record{
+        .start_ns = now, .end_ns = now + 10, .self_ns = 10, .signature = signature};
+    ops->write(ops->context, &record);
+  }
+  ops->aborted(ops->context, SystemClock::Now());
+  step.Tokens({.useful = 1024});
+  step.Tokens({.useful = 900, .padded = 1024});
+  step.Tokens({.padded = 512, .lengths = lengths});
+  session.DeclareWork(Flops::FromInteger(5), Flops::FromInteger(10), 1);
+  session.RefuseDeclaration();
+}
+
+TEST(HotPathTest, TheTrainingThreadAllocatesNothing) {
+  auto session = Start();
+  const flopledger_host_ops* ops = session->HostOps();
+  const std::int64_t shape[2] = {8, 8};
+  const flopledger_op_argument tensor{.kind = 1, .dtype = 1, .integer_count = 2, .integers = shape};
+  const std::uint32_t signature = ops->intern(ops->context, "aten::mm", &tensor, 1);
+  const std::vector<std::int64_t> lengths = {100, 28, 64, 128};
+  RunStep(*session, ops, signature, lengths);  // the thread's first call makes its rings
+  EXPECT_EQ(AllocationsOf([&] {
+              for (int i = 0; i < 50; ++i) RunStep(*session, ops, signature, lengths);
+            }),
+            0);
+  session->Close();
+}
+
+TEST(HotPathTest, FullRingsAndAClosedSessionAllocateNothingEither) {
+  auto session = Start();
+  const flopledger_host_ops* ops = session->HostOps();
+  session->BeginStep();
+  const flopledger_op_record record{};
+  ops->write(ops->context, &record);
+  EXPECT_EQ(AllocationsOf([&] {
+              for (int i = 0; i < 200'000; ++i) ops->write(ops->context, &record);
+              for (int i = 0; i < 20'000; ++i) session->BeginStep();
+            }),
+            0);
+  session->Close();
+  EXPECT_EQ(AllocationsOf([&] {
+              ops->write(ops->context, &record);
+              session->BeginStep();
+              session->Tokens({.useful = 1});
+              session->EndStep();
+            }),
+            0);
+}
+
+TEST(HotPathTest, TheCounterCounts) {
+  EXPECT_EQ(AllocationsOf([] { delete new int(1); }), 1);
+}
+
+}  // namespace
+}  // namespace flopledger
