@@ -5,8 +5,9 @@
 namespace flopledger {
 namespace {
 
-/// Which corner of the query-key matrix a causal diagonal starts from. They differ only where there
-/// are more keys than queries or the other way round.
+/// Which corner of the query-key matrix a causal diagonal runs through: the lower right one in the
+/// flash-attention kernels, the upper left one in all others (CPU, memory-efficient, cuDNN). They
+/// differ only where queries and keys are not as many.
 enum class Align : std::uint8_t { kTopLeft, kBottomRight };
 
 struct Mask {
