@@ -6,7 +6,7 @@ add_library(flopledger_build_flags INTERFACE)
 target_compile_options(flopledger_build_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow
   -Wno-missing-field-initializers  # fields have defaults
   $<$<BOOL:${FLOPLEDGER_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-deprecated-declarations>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 105651: at -O2, "text" + std::string is taken for an overlapping copy.
   target_compile_options(flopledger_build_flags INTERFACE -Wno-restrict)

@@ -95,7 +95,12 @@ def parse_arguments() -> argparse.Namespace:
         default="non-reentrant",
         help="how blocks are replayed in the backward pass",
     )
-    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument(
+        "--dtype",
+        choices=("auto", "fp32", "bf16"),
+        default="auto",
+        help="of the weights and matmuls; auto: bf16 where this CPU multiplies it in hardware",
+    )
     parser.add_argument("--observer", choices=("auto", "native", "dispatch"), default="auto")
     parser.add_argument("--log-every", type=int, default=10, help="steps between log lines (10)")
     parser.add_argument("--port", type=int, default=9410)
@@ -106,7 +111,19 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def choose_dtype(wanted: str) -> str:
+    """bf16 is the faster one where the CPU has instructions for it, and slow everywhere else."""
+    if wanted != "auto":
+        return wanted
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return "fp32"
+    return "bf16" if "amx_bf16" in flags or "avx512_bf16" in flags else "fp32"
+
+
 def train(options: argparse.Namespace) -> None:
+    dtype = choose_dtype(options.dtype)
     torch.manual_seed(0)
     text, vocabulary = read_text()
     model = Gpt(
@@ -117,7 +134,7 @@ def train(options: argparse.Namespace) -> None:
         options.heads,
         options.checkpoint,
     )
-    if options.dtype == "bf16":
+    if dtype == "bf16":
         model = model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     declared = flopledger.transformer(
@@ -129,7 +146,7 @@ def train(options: argparse.Namespace) -> None:
     )
     led = flopledger.start(
         model_flops=declared,
-        peak=options.dtype,
+        peak=dtype,
         run="gpt-demo",
         seq_len=options.length,
         port=options.port,
@@ -142,7 +159,7 @@ def train(options: argparse.Namespace) -> None:
     print(f"metrics    {led.address}/metrics", flush=True)
     print(f"step log   {led.jsonl_path}", flush=True)
     print(
-        f"training   {parameters / 1e6:.1f} M parameters on {len(text):,} characters, "
+        f"training   {parameters / 1e6:.1f} M parameters on {len(text):,} characters in {dtype}, "
         f"op observer: {led.observer}",
         flush=True,
     )
