@@ -24,7 +24,7 @@ namespace flopledger {
 struct HttpLimits {
   std::size_t head_bytes = 8192;             ///< request line and headers
   std::size_t ignored_bytes = 1 << 20;       ///< of a body, which nobody reads
-  int connections = 32;                      ///< 1 to 64; one more closes the oldest idle one
+  int connections = 32;                      ///< 1 to 64; one more closes the oldest
   DurationNs request_time{5'000'000'000};    ///< accept to the last byte of the answer, absolute
   DurationNs lingering_time{1'000'000'000};  ///< for the client to take the answer and hang up
 };
