@@ -110,8 +110,9 @@ void AddWaterfall(const RunTotals& totals, std::string* text) {
   for (const auto& [cause, flops] : totals.lost_peak) {
     lines.emplace_back(cause, flops.ToDouble() / peak);
   }
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   *text += "where the peak went\n";
   for (const auto& [cause, share] : lines) {
     if (share <= 0) continue;

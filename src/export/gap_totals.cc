@@ -32,8 +32,9 @@ void GapTotals::Add(const StepReport& report) {
 std::vector<CoverageGap> GapTotals::Largest(std::size_t count) const {
   std::vector<CoverageGap> sorted;
   for (const auto& [key, gap] : by_name_) sorted.push_back(gap);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const CoverageGap& a, const CoverageGap& b) { return a.time > b.time; });
+  std::sort(sorted.begin(), sorted.end(), [](const CoverageGap& a, const CoverageGap& b) {
+    return a.time != b.time ? a.time > b.time : a.name < b.name;
+  });
   CoverageGap rest = rest_;
   for (std::size_t i = count; i < sorted.size(); ++i) AddTo(&rest, sorted[i]);
   if (sorted.size() > count) sorted.resize(count);

@@ -113,7 +113,7 @@ std::vector<MetricEntry> PeakEntries() {
        "causes, cause above_peak taken off, sum to the eligible peak.",
        "no peak is known",
        {{"cause", LostCauses(), "line of the waterfall"}},
-       22},
+       17},
   };
 }
 

@@ -15,14 +15,19 @@ MetricSample* FindSample(std::vector<MetricSample>* samples, const LabelValues& 
   return nullptr;
 }
 
-// Do the labels allow for more series than the budget does?
-bool CanOverflow(const MetricEntry& entry) {
+// Do the closed sets of the labels have a place for every combination?
+bool HasPlaceForAll(const MetricEntry& entry) {
   std::size_t combinations = 1;
-  for (const MetricLabel& label : entry.labels) {
-    if (label.values.empty()) return true;
-    combinations *= label.values.size();
+  for (const MetricLabel& label : entry.labels) combinations *= label.values.size();
+  return combinations > 0 && combinations <= static_cast<std::size_t>(entry.max_series);
+}
+
+bool IsInClosedSets(const MetricEntry& entry, const LabelValues& labels) {
+  for (std::size_t i = 0; i < entry.labels.size(); ++i) {
+    const auto& values = entry.labels[i].values;
+    if (std::find(values.begin(), values.end(), labels[i]) == values.end()) return false;
   }
-  return combinations > static_cast<std::size_t>(entry.max_series);
+  return true;
 }
 
 bool IsCounterValue(double value) { return std::isfinite(value) && value >= 0; }
@@ -64,6 +69,7 @@ void MetricTable::SetCounters(Metric metric, const std::vector<MetricSample>& to
   const MetricEntry& entry = EntryOf(metric);
   const LabelValues other(entry.labels.size(), std::string(kOther));
   const auto budget = static_cast<std::size_t>(entry.max_series);
+  const bool place_for_all = HasPlaceForAll(entry);
   double folded = 0;
   bool folds = false;
   for (const MetricSample& total : totals) {
@@ -73,19 +79,20 @@ void MetricTable::SetCounters(Metric metric, const std::vector<MetricSample>& to
       sample->value = std::max(sample->value, total.value);
       continue;
     }
-    // The last place of a labelled metric is kept for the sum of the rest.
-    const std::size_t places = CanOverflow(entry) ? budget - 1 : budget;
-    if (total.labels != other && samples.size() < places) {
+    // Where not everything has a place, the last one is kept for the sum of the rest.
+    const bool has_place =
+        place_for_all ? IsInClosedSets(entry, total.labels) : samples.size() + 1 < budget;
+    if (total.labels != other && has_place) {
       samples.push_back(total);
       continue;
     }
     folded += total.value;
     folds = true;
   }
-  if (!folds) return;
+  if (!folds) return;  // `other` of an unlabelled metric is its one series
   MetricSample* rest = FindSample(&samples, other);
   if (rest == nullptr) {
-    samples.push_back({other, folded});
+    if (samples.size() < budget) samples.push_back({other, folded});
   } else {
     rest->value = std::max(rest->value, folded);
   }

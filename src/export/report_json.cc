@@ -106,15 +106,20 @@ Json DevicesJson(const StepReport& report) {
       const auto state = static_cast<DeviceState>(i);
       states[std::string(ToString(state))] = device.InState(state).ns();
     }
-    Json sections = Json::object();
-    for (std::size_t i = 0; i < kPhaseCount; ++i) {
-      const auto section = static_cast<Phase>(i);
-      const DurationNs time = device.InSection(section);
-      if (time.ns() != 0) sections[std::string(ToString(section))] = time.ns();
+    Json cells = Json::object();
+    for (std::size_t i = 0; i < kDeviceStateCount; ++i) {
+      Json sections = Json::object();
+      for (std::size_t j = 0; j < kPhaseCount; ++j) {
+        const DurationNs time = device.by_state_and_section[i][j];
+        if (time.ns() != 0) sections[std::string(ToString(static_cast<Phase>(j)))] = time.ns();
+      }
+      if (!sections.empty()) {
+        cells[std::string(ToString(static_cast<DeviceState>(i)))] = std::move(sections);
+      }
     }
     devices.push_back({{"device", device.device},
                        {"state_ns", std::move(states)},
-                       {"section_ns", std::move(sections)},
+                       {"state_section_ns", std::move(cells)},
                        {"kernel_time_sum_ns", device.kernel_time_sum.ns()}});
   }
   return devices;
@@ -124,8 +129,9 @@ Json GapsJson(const std::vector<CoverageGap>& gaps, std::size_t max_gaps, std::s
   std::vector<const CoverageGap*> sorted;
   sorted.reserve(gaps.size());
   for (const CoverageGap& gap : gaps) sorted.push_back(&gap);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const CoverageGap* a, const CoverageGap* b) { return a->time > b->time; });
+  std::sort(sorted.begin(), sorted.end(), [](const CoverageGap* a, const CoverageGap* b) {
+    return a->time != b->time ? a->time > b->time : a->name < b->name;
+  });
   Json list = Json::array();
   for (const CoverageGap* gap : sorted) {
     if (list.size() >= max_gaps) break;
@@ -260,6 +266,7 @@ std::string SummaryJson(const RunTotals& totals, const RunIdentity& identity) {
   json["recompute_ratio"] = Number(totals.RecomputeRatio());
   json["useful_forward_flops"] = Digits(totals.useful_forward);
   json["useful_backward_flops"] = Digits(totals.useful_backward);
+  json["useful_in_warmup_flops"] = Digits(totals.useful_in_warmup);
   json["executed_flops"] = Digits(totals.ExecutedTotal());
   json["executed_equivalent_flops"] = Digits(totals.executed_equivalent);
   json["recomputed_flops"] = Digits(totals.recomputed);

@@ -428,5 +428,65 @@ TEST(ExportHttpServerTest, ServesThePagesOfARun) {
   }
 }
 
+// A worker that is stuck in some other sink: the page answers with the last whole snapshot, and its
+// age says so.
+TEST(ExportHttpServerTest, C55AStuckWorkerBlocksNoScrape) {
+  auto metrics = PrometheusSink::Create();
+  auto live = LiveSink::Create();
+  HttpServerOptions options;
+  options.routes = PageRoutes((*metrics)->page(), (*live)->page());
+  auto server = HttpServer::Create(std::move(options));
+  const int port = (*server)->port();
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stuck = false, released = false;
+  std::thread worker([&] {
+    fakes::FakeRun run;
+    RunTotals totals;
+    (*metrics)->Open(run.description());
+    (*live)->Open(run.description());
+    const auto publish = [&] {
+      const StepReport report = run.NextStep();
+      totals.Add(report);
+      (*metrics)->Publish(report, totals);
+      (*live)->Publish(report, totals);
+    };
+    publish();
+    std::unique_lock<std::mutex> lock(mutex);
+    stuck = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return released; });
+    publish();
+  });
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return stuck; });
+  }
+  const auto age = [&] {
+    const std::string body = Get(port, "/api/v1/steps").body;
+    const std::size_t at = body.find("\"snapshot_age_seconds\":");
+    return at == std::string::npos ? -1.0 : std::atof(body.c_str() + at + 23);
+  };
+  const double first_age = age();
+  EXPECT_GE(first_age, 0);
+  for (int scrape = 0; scrape < 60; ++scrape) {
+    const Answer page = Get(port, "/metrics");
+    ASSERT_EQ(page.status, 200);
+    ASSERT_THAT(page.body,
+                HasSubstr("flopledger_last_step{run_id=\"gpt-small-1\",rank=\"0\"} 0\n"));
+    RawClient(port).Reset();  // a client that hangs up leaves nothing behind
+  }
+  EXPECT_GE(age(), first_age);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    released = true;
+  }
+  changed.notify_all();
+  worker.join();
+  EXPECT_THAT(Get(port, "/metrics").body,
+              HasSubstr("flopledger_last_step{run_id=\"gpt-small-1\",rank=\"0\"} 1\n"));
+  EXPECT_LT(age(), 60);
+}
+
 }  // namespace
 }  // namespace flopledger
