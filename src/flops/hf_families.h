@@ -19,8 +19,16 @@ struct HfFamily {
 
 /// Decoders in the manner of GPT-2: names and defaults of their own.
 std::span<const HfFamily> HfClassicFamilies();
-/// Decoders in the manner of Llama, dense.
+/// Decoders in the manner of Llama, with their windows and chunks.
 std::span<const HfFamily> HfLlamaFamilies();
+/// Mixtures of experts.
+std::span<const HfFamily> HfExpertFamilies();
+/// BERT and Falcon.
+std::span<const HfFamily> HfEncoderFamilies();
+
+/// Models that are no single stack.
+Result<ModelFlops> ReadT5(ConfigReader& config);
+Result<ModelFlops> ReadVit(ConfigReader& config);
 
 /// hidden, layers, heads, FFN and vocabulary under the names that most families share.
 TransformerDescription ReadCommonShape(ConfigReader& config);
