@@ -21,6 +21,10 @@ void AddPeaksCommand(CLI::App& app, int* exit_code);
 void AddExplainCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
 
+/// A subcommand whose help begins with its examples.
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* description,
+                     const char* examples);
+
 /// Parses and runs; texts go to standard output and standard error. Never throws.
 int RunProgram(int argc, const char* const* argv);
 

@@ -145,13 +145,12 @@ int RunPeaks(const PeaksOptions& options) {
 
 void AddPeaksCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<PeaksOptions>();
-  CLI::App* command = app.add_subcommand(
-      "peaks",
-      "Examples:\n  flopledger peaks\n  flopledger peaks --device 'NVIDIA H100 PCIe'\n"
+  CLI::App* command = AddCommand(
+      app, "peaks", "Lists sourced peak rates, or answers for one device with the reasoning.",
+      "  flopledger peaks\n"
+      "  flopledger peaks --device 'NVIDIA H100 PCIe'\n"
       "  flopledger peaks --pci-id 0x2330 --dtype fp8\n"
-      "  flopledger peaks --sm-count 132 --form-factor SXM5 --slice-sm-count 32\n\n"
-      "Lists the sourced table of peak rates, or answers for one device with the reasoning. Exit "
-      "code 1 if no peak is known: none is ever guessed.");
+      "  flopledger peaks --sm-count 132 --form-factor SXM5 --slice-sm-count 32");
   command->add_option("--device", options->device.name, "name of the device, as the driver says");
   command->add_option("--pci-id", options->pci_id, "PCI device id, in hexadecimal");
   command->add_option("--sm-count", options->device.sm_count, "multiprocessors of the device")

@@ -1,4 +1,5 @@
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,15 @@
 
 namespace flopledger::cli {
 namespace {
+
+/// Help with the examples, which stand in the footer, in front.
+class ExamplesFirst : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override {
+    return app->get_footer() + "\n\n" + CLI::Formatter::make_description(app);
+  }
+  std::string make_footer(const CLI::App*) const override { return ""; }
+};
 
 /// Every long option and subcommand that is valid where parsing stopped.
 std::vector<std::string> KnownWords(const CLI::App& app, bool options) {
@@ -62,6 +72,14 @@ int Parse(CLI::App& app, int argc, const char* const* argv, const int& exit_code
 }
 
 }  // namespace
+
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* description,
+                     const char* examples) {
+  CLI::App* command = app.add_subcommand(name, description);
+  command->formatter(std::make_shared<ExamplesFirst>());
+  command->footer(std::string("Examples:\n") + examples);
+  return command;
+}
 
 int RunProgram(int argc, const char* const* argv) {
   int exit_code = kOk;

@@ -47,11 +47,10 @@ int RunPublished(const PublishedOptions& options) {
 
 void AddPublishedCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<PublishedOptions>();
-  CLI::App* command = app.add_subcommand(
-      "published",
-      "Examples:\n  flopledger published table.csv\n  flopledger published table.csv --json\n\n"
-      "Evaluates published utilisation figures from their printed inputs. Exit code 0 if every row "
-      "behaves as its verdict says, 1 if one does not, 3 if the file is no such table.");
+  CLI::App* command = AddCommand(
+      app, "published", "Evaluates published utilisation figures from their printed inputs.",
+      "  flopledger published table.csv\n"
+      "  flopledger published table.csv --json");
   command->add_option("FILE", options->path, "table of figures, comma-separated")->required();
   CLI::Option* json = command->add_flag("--json", options->json, "one object for programs");
   command->add_flag("--markdown", options->markdown, "tables by source and of what differs")

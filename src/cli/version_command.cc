@@ -6,8 +6,8 @@
 namespace flopledger::cli {
 
 void AddVersionCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "version", "Example:\n  flopledger version\n\nPrints the version of the program.");
+  CLI::App* command =
+      AddCommand(app, "version", "Prints the version of the program.", "  flopledger version");
   command->callback([exit_code] {
     std::cout << "flopledger " << FLOPLEDGER_VERSION << "\n";
     *exit_code = kOk;

@@ -19,6 +19,8 @@ struct ModelFlops::Formula {
                                               const FlopConvention& convention) const = 0;
   /// The lines of arithmetic, for people. Fails: kUnsupported for a formula without lines.
   virtual Result<flops::TermList> Compile(const FlopConvention& convention) const = 0;
+  /// The workload as the lines see it: images as sequences of patches.
+  virtual Workload Expand(const Workload& workload) const { return workload; }
 
   std::string description;
   bool needs_sequence_lengths = false;
@@ -42,6 +44,9 @@ class TermFormula final : public ModelFlops::Formula {
   Result<DeclaredTotal> EvaluateTotal(const Workload& workload,
                                       const FlopConvention& convention) const override;
   Result<TermList> Compile(const FlopConvention& convention) const override;
+  Workload Expand(const Workload& workload) const override {
+    return expander_ ? expander_(workload) : workload;
+  }
 
  private:
   Compiler compiler_;

@@ -143,6 +143,24 @@ void TermBuilder::ApplyPassSwitches() {
   }
 }
 
+void TermBuilder::MergeAlikeTerms() {
+  std::vector<Term> merged;
+  for (Term& term : list_.terms) {
+    const auto alike = std::find_if(merged.begin(), merged.end(), [&term](const Term& other) {
+      return other.part == term.part && other.shape == term.shape &&
+             other.term_class == term.term_class && other.quantity == term.quantity &&
+             other.forward == term.forward && other.backward_input == term.backward_input &&
+             other.backward_weight == term.backward_weight;
+    });
+    if (alike == merged.end()) {
+      merged.push_back(std::move(term));
+    } else {
+      alike->times += term.times;
+    }
+  }
+  list_.terms = std::move(merged);
+}
+
 Result<TermList> TermBuilder::Finish(std::int64_t declared_parameters,
                                      std::int64_t input_lookup_parameters) {
   list_.parameters = parameters_.value();
@@ -157,6 +175,7 @@ Result<TermList> TermBuilder::Finish(std::int64_t declared_parameters,
     ReplaceLinearByParameters(list_.active_parameters - input_lookup_parameters);
   }
   ApplyPassSwitches();
+  MergeAlikeTerms();
   list_.halved = convention_.flops_per_multiply_add == 1;
   list_.approximate = std::any_of(list_.terms.begin(), list_.terms.end(), [](const Term& term) {
     return term.term_class == TermClass::kRecurrent;

@@ -103,6 +103,8 @@ class TermBuilder {
  private:
   void ReplaceLinearByParameters(Int128 counted);
   void ApplyPassSwitches();
+  /// Layers that are alike become one line.
+  void MergeAlikeTerms();
 
   FlopConvention convention_;
   TermList list_;
