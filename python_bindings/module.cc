@@ -340,25 +340,9 @@ void DeclareTokens(Session& session, std::int64_t useful, std::int64_t padded,
   session.Tokens(declaration);
 }
 
-void BindSession(nb::module_& module) {
-  nb::class_<HostOpsWriter>(module, "HostOps")
-      .def(nb::init<Session&>(), "session"_a)
-      .def("intern", &HostOpsWriter::Intern, "name"_a, "arguments"_a)
-      .def("write", &HostOpsWriter::Write, "start_ns"_a, "end_ns"_a, "self_ns"_a, "signature"_a,
-           "phase"_a)
-      .def("aborted", &HostOpsWriter::Aborted, "end_ns"_a);
-  nb::class_<Session>(module, "Session")
-      .def_static(
-          "create",
-          [](BoundOptions& options) {
-            nb::gil_scoped_release release;
-            Result<std::unique_ptr<Session>> session =
-                Session::Create(std::move(static_cast<SessionOptions&>(options)));
-            nb::gil_scoped_acquire acquire;
-            return Unwrap(std::move(session));
-          },
-          "options"_a)
-      .def("begin_step", &Session::BeginStep, "step"_a = nb::none())
+// What the training loop says.
+void BindDeclarations(nb::class_<Session>& session) {
+  session.def("begin_step", &Session::BeginStep, "step"_a = nb::none())
       .def("end_step", &Session::EndStep, "failed"_a = false)
       .def("begin_section",
            [](Session& s, std::string_view name) { s.BeginSection(PhaseOf(name)); })
@@ -376,7 +360,12 @@ void BindSession(nb::module_& module) {
       .def("set_value", &Session::SetValue, "name"_a, "value"_a)
       .def("set_capability", &Session::SetCapability, "name"_a, "available"_a, "reason"_a)
       .def("host_ops_address",
-           [](Session& s) { return reinterpret_cast<std::uintptr_t>(s.HostOps()); })
+           [](Session& s) { return reinterpret_cast<std::uintptr_t>(s.HostOps()); });
+}
+
+// What the books answer.
+void BindAnswers(nb::class_<Session>& session) {
+  session
       .def("last_values",
            [](const Session& s) {
              nb::dict dict;
@@ -410,12 +399,32 @@ void BindSession(nb::module_& module) {
              }
              return "disabled";
            })
-      .def("capabilities",
-           [](const Session& s) {
-             std::map<std::string, std::string> reasons;
-             for (const Capability& each : s.State().capabilities) reasons[each.name] = each.reason;
-             return reasons;
-           })
+      .def("capabilities", [](const Session& s) {
+        std::map<std::string, std::string> reasons;
+        for (const Capability& each : s.State().capabilities) reasons[each.name] = each.reason;
+        return reasons;
+      });
+}
+
+void BindSession(nb::module_& module) {
+  nb::class_<HostOpsWriter>(module, "HostOps")
+      .def(nb::init<Session&>(), "session"_a)
+      .def("intern", &HostOpsWriter::Intern, "name"_a, "arguments"_a)
+      .def("write", &HostOpsWriter::Write, "start_ns"_a, "end_ns"_a, "self_ns"_a, "signature"_a,
+           "phase"_a)
+      .def("aborted", &HostOpsWriter::Aborted, "end_ns"_a);
+  nb::class_<Session> bound(module, "Session");
+  bound
+      .def_static(
+          "create",
+          [](BoundOptions& options) {
+            nb::gil_scoped_release release;
+            Result<std::unique_ptr<Session>> session =
+                Session::Create(std::move(static_cast<SessionOptions&>(options)));
+            nb::gil_scoped_acquire acquire;
+            return Unwrap(std::move(session));
+          },
+          "options"_a)
       .def("pump_once", &Session::PumpOnce, nb::call_guard<nb::gil_scoped_release>())
       .def(
           "close",
@@ -424,6 +433,8 @@ void BindSession(nb::module_& module) {
             s.Close(DurationNs(static_cast<std::int64_t>(limit_seconds * 1e9)));
           },
           "limit_seconds"_a = 5.0);
+  BindDeclarations(bound);
+  BindAnswers(bound);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ import argparse
 import os
 import time
 from pathlib import Path
+from pydoc_data import topics
 
 import torch
-from pydoc_data import topics
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint

@@ -97,8 +97,11 @@ def settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Every setting with its value. Raises ``ValueError`` that names the setting, where it came from
-    and what is accepted; an unknown name is answered with the nearest known one."""
+    """Every setting with its value.
+
+    Raises ``ValueError`` that names the setting, where it came from and what is accepted; an
+    unknown name is answered with the nearest known one.
+    """
     unknown = sorted(set(arguments) - set(SETTINGS))
     if unknown:
         raise TypeError(f"unknown argument {unknown[0]!r}{_nearest(unknown[0], sorted(SETTINGS))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
@@ -46,10 +47,10 @@ class Step:
     ) -> None:
         """Declares the tokens of one micro-batch; call it once per micro-batch.
 
-        ``useful``: real tokens. ``padded``: all tokens that are computed, padding included (default:
-        no padding). ``seqlens``: useful tokens per row or per packed document; ``cu_seqlens``: their
-        cumulative sums from 0. ``seq_len``: length of a row (default: of ``start``). All host
-        integers; a tensor on a device would wait for it.
+        ``useful``: real tokens. ``padded``: all tokens that are computed, padding included
+        (default: no padding). ``seqlens``: useful tokens per row or per packed document;
+        ``cu_seqlens``: their cumulative sums from 0. ``seq_len``: length of a row (default: of
+        ``start``). All host integers; a tensor on a device would wait for it.
         """
         self._ledger._tokens(useful, padded, seqlens, cu_seqlens, seq_len)
 
@@ -86,7 +87,7 @@ def _lengths(seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None) ->
     ends = [int(end) for end in cu_seqlens]
     if not ends or ends[0] != 0:
         raise ValueError(f"cu_seqlens begins with {ends[:1]}; accepted: sums that begin with 0")
-    lengths = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+    lengths = [after - before for before, after in pairwise(ends)]
     if any(length < 0 for length in lengths):
         raise ValueError(f"cu_seqlens falls: {ends}; accepted: sums that never fall")
     return lengths
@@ -95,8 +96,8 @@ def _lengths(seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None) ->
 class Ledger:
     """The books of one run. Made by ``start``; call it from the training thread.
 
-    After ``start`` its methods never raise into the loop: what cannot be taken is refused, said once
-    in the log, and visible as a missing figure. With ``strict=True`` (for tests) they raise.
+    After ``start`` its methods never raise into the loop: what cannot be taken is refused, said
+    once in the log, and visible as a missing figure. With ``strict=True`` (for tests) they raise.
     """
 
     def __init__(

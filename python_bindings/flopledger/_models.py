@@ -29,8 +29,8 @@ def transformer(**shape: Any) -> ModelFlops:
 
     ``layers``, ``hidden``, ``query_heads``, ``ffn`` (width) and ``vocabulary`` are needed;
     ``key_value_heads`` (as many as query heads), ``head_dim`` (hidden / query_heads), ``gated_ffn``
-    (False), ``tied_embeddings`` (False), ``causal`` (True) and ``window`` (tokens that a query sees,
-    itself included; 0: all) have defaults.
+    (False), ``tied_embeddings`` (False), ``causal`` (True) and ``window`` (tokens that a query
+    sees, itself included; 0: all) have defaults.
 
     Raises ``TypeError`` for an unknown name, ``ValueError`` for what is missing or wrong.
     """
@@ -65,7 +65,7 @@ def from_hf(config: Any) -> ModelFlops:
 
 
 def formula(text: str, **variables: int) -> ModelFlops:
-    """FLOPs of a step by a formula in ``T`` (tokens) and ``S`` (sequence length) and your own names.
+    """FLOPs of a step by a formula in ``T`` (tokens), ``S`` (sequence length) and your own names.
 
         flopledger.formula("6*N*T + 12*L*H*Q*S*T", N=124_000_000, L=12, H=12, Q=64)
 

@@ -26,8 +26,10 @@ def _cpu_model() -> str:
 
 
 def measure_peak(dtype: str = "fp32", size: int = _SIZE) -> PeakRate:
-    """Measures the matmul rate of this CPU: the fastest of a few products of two ``size`` x ``size``
-    matrices in ``dtype``, with the threads that torch uses now. The result is labelled `measured`
+    """Measures the matmul rate of this CPU.
+
+    It is the fastest of a few products of two ``size`` x ``size`` matrices in ``dtype``, with the
+    threads that torch uses now. The result is labelled `measured`
     and carries the slowest and the fastest repetition as fractions of it.
 
     Raises ``RuntimeError`` without torch, ``ValueError`` for a dtype that torch cannot multiply.

@@ -72,22 +72,23 @@ def start(
 ) -> Ledger:
     """Opens the books of this process and returns the ledger.
 
-    ``model_flops``: what the model needs: ``from_hf(config)``, ``transformer(...)``, a formula string
-    over ``T`` and ``S``, or a callable ``batch -> {"forward", "backward", "tokens"}`` for
+    ``model_flops``: what the model needs: ``from_hf(config)``, ``transformer(...)``, a formula
+    string over ``T`` and ``S``, or a callable ``batch -> {"forward", "backward", "tokens"}`` for
     ``Step.work``. Without it there is HFU but no MFU.
     ``peak``: what one device can do: FLOP/s, ``"312 TFLOP/s"``, a `PeakRate`, or a dtype (then, and
     by default, it is measured on this CPU and labelled so).
     ``run``: name of the run; the same on all ranks.
 
-    Further settings, also as ``FLOPLEDGER_<NAME>`` or in ``flopledger.toml``: ``dtype`` of the matmuls,
-    ``seq_len`` of a row, ``warmup_steps`` (1) that stay out of the ratios, ``window_steps`` (20),
-    ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the step log), ``http``,
-    ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery`` (folder for Prometheus'
-    file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise instead of log).
+    Further settings, also as ``FLOPLEDGER_<NAME>`` or in ``flopledger.toml``: ``dtype`` of the
+    matmuls, ``seq_len`` of a row, ``warmup_steps`` (1) that stay out of the ratios,
+    ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the step
+    log), ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery`` (folder for
+    Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise instead of
+    log).
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
-    what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a ledger
-    is open already.
+    what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a
+    ledger is open already.
     """
     global _current
     if _current is not None and not _current._closed:

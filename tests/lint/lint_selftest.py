@@ -165,6 +165,7 @@ class SizeLintTest(unittest.TestCase):
     def test_a_python_function_has_seventy_lines(self):
         self.assertEqual(self.problems("scripts/a.py", "def f():\n" + "    g()\n" * 69), [])
         self.assertTrue(self.problems("scripts/a.py", "def f():\n" + "    g()\n" * 70))
+        self.assertIn("is no Python", self.problems("scripts/a.py", "def f(:\n")[0])
 
 
 class WordingLintTest(unittest.TestCase):

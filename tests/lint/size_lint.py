@@ -114,7 +114,10 @@ def check_file(name: str, text: str) -> list[Finding]:
         if share < PUBLIC_HEADER_COMMENT_SHARE:
             wanted = f"{PUBLIC_HEADER_COMMENT_SHARE:.0%}"
             findings.append(Finding(name, 1, f"{share:.0%} comment; a public header has {wanted}"))
-    functions = python_functions(text) if name.endswith(".py") else cpp_functions(text)
+    try:
+        functions = python_functions(text) if name.endswith(".py") else cpp_functions(text)
+    except SyntaxError as error:
+        return [*findings, Finding(name, error.lineno or 1, f"is no Python: {error.msg}")]
     for first, length in functions:
         if length > FUNCTION_LINES:
             message = f"a function of {length} lines; at most {FUNCTION_LINES}"

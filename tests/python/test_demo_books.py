@@ -7,8 +7,8 @@ import json
 import pytest
 from ledger_support import demo, flopledger, ledger, reports, torch
 
-# The demo: 4 blocks of width 256, 8 heads of 32, FFN 1024, 103 characters; 2 micro-batches of 4 rows
-# of 128 tokens a step, so 1024 tokens. A multiply-add is two.
+# The demo: 4 blocks of width 256, 8 heads of 32, FFN 1024, 103 characters; 2 micro-batches of 4
+# rows of 128 tokens a step, so 1024 tokens. A multiply-add is two.
 LAYERS, HIDDEN, HEADS, FFN, VOCABULARY = 4, 256, 8, 1024, 103
 BATCH, LENGTH, ACCUMULATE = 4, 128, 2
 TOKENS = BATCH * LENGTH * ACCUMULATE
