@@ -126,14 +126,8 @@ def train(options: argparse.Namespace) -> None:
     dtype = choose_dtype(options.dtype)
     torch.manual_seed(0)
     text, vocabulary = read_text()
-    model = Gpt(
-        vocabulary,
-        options.length,
-        options.layers,
-        options.hidden,
-        options.heads,
-        options.checkpoint,
-    )
+    shape = (options.length, options.layers, options.hidden, options.heads)
+    model = Gpt(vocabulary, *shape, options.checkpoint)
     if dtype == "bf16":
         model = model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

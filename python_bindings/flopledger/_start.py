@@ -81,10 +81,10 @@ def start(
 
     Further settings, also as ``FLOPLEDGER_<NAME>`` or in ``flopledger.toml``: ``dtype`` of the
     matmuls, ``seq_len`` of a row, ``warmup_steps`` (1) that stay out of the ratios,
-    ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the step
-    log), ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery`` (folder for
-    Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise instead of
-    log).
+    ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the
+    step log), ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery``
+    (folder for Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise
+    instead of log).
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
     what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a
