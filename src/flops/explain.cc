@@ -1,11 +1,10 @@
 #include "flopledger/explain.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 
 #include "model_formula.h"
+#include "number_text.h"
 
 namespace flopledger {
 namespace {
@@ -16,12 +15,6 @@ using flops::QuantityKind;
 bool IsHalved(QuantityKind kind) {
   return kind == QuantityKind::kHalfPairs || kind == QuantityKind::kSourceHalfPairs ||
          kind == QuantityKind::kCrossHalfPairs;
-}
-
-std::string Decimal(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
 }
 
 /// `12345678` -> `12,345,678`.
@@ -99,10 +92,7 @@ Result<Explanation> Explain(const ModelFlops& model, const Workload& workload,
 
 std::string WriteText(const Explanation& explanation) {
   std::string text = explanation.model + "\nconvention " + explanation.convention.name + " (";
-  std::array<char, 24> hash{};
-  std::snprintf(hash.data(), hash.size(), "%016llx",
-                static_cast<unsigned long long>(explanation.convention.hash));
-  text += std::string(hash.data()) + ")\n\n";
+  text += flops::HexText(explanation.convention.hash, 16) + ")\n\n";
   for (const ExplainedLine& line : explanation.lines) {
     text += Pad(line.part, 32, false) + Pad(line.shape, 30, false) + " x " + ToString(line.times) +
             " x " + Grouped(ToString(line.units_doubled / 2)) +
@@ -131,7 +121,7 @@ std::string WriteText(const Explanation& explanation) {
   }
   if (explanation.rule_of_thumb_error.has_value()) {
     text += "the rule of thumb 6N would be off by " +
-            Decimal("%+.1f %%", 100 * *explanation.rule_of_thumb_error) +
+            flops::FixedText(100 * *explanation.rule_of_thumb_error, 1, true) + " %" +
             " against the exact count\n";
   }
   return text;
@@ -179,13 +169,14 @@ std::string WriteText(const ConventionComparison& comparison) {
     text +=
         Pad("  " + difference.name + ": " + difference.from + " -> " + difference.to, 48, false) +
         Pad(sign + Grouped(difference.change), 32, true);
-    if (whole > 0) text += Decimal("  %+.2f %%", 100 * difference.change.ToDouble() / whole);
+    if (whole > 0)
+      text += "  " + flops::FixedText(100 * difference.change.ToDouble() / whole, 2, true) + " %";
     text += "\n";
   }
   text += Pad(comparison.second.name, 48, false) + Pad(Grouped(comparison.second_total), 32, true) +
           " FLOPs";
   if (whole > 0) {
-    text += Decimal("  x %.4f", comparison.second_total.ToDouble() / whole);
+    text += "  x " + flops::FixedText(comparison.second_total.ToDouble() / whole, 4);
   }
   return text + "\n";
 }

@@ -1,9 +1,10 @@
 #include "flopledger/peak_table.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <array>
 #include <utility>
 
+#include "number_text.h"
 #include "peak_data.h"
 
 namespace flopledger {
@@ -47,11 +48,7 @@ std::string ListLabels(const std::vector<const PeakSku*>& skus) {
   return text;
 }
 
-std::string Hex(std::uint16_t id) {
-  std::array<char, 8> text{};
-  std::snprintf(text.data(), text.size(), "0x%04X", static_cast<unsigned>(id));
-  return text.data();
-}
+std::string Hex(std::uint16_t id) { return "0x" + flops::HexText(id, 4); }
 
 /// `SXM` means any SXM generation; `PCIe` is written in many ways.
 bool FormFactorFits(std::string_view wanted, const PeakSku& sku) {
@@ -229,9 +226,8 @@ Result<PeakAnswer> LookUpPeak(const DeviceIdentity& device, const PeakMode& mode
     return Fail(StatusCode::kNotFound, Label(sku) + " has no " + mode_name +
                                            " matmul mode with a known peak; none is guessed");
   }
-  std::array<char, 64> shown{};
-  std::snprintf(shown.data(), shown.size(), "%g TFLOP/s", tflops);
-  answer.reasoning.push_back("its " + mode_name + " rate is " + shown.data() + " (" +
+  const std::string shown = flops::ShortestText(tflops) + " TFLOP/s";
+  answer.reasoning.push_back("its " + mode_name + " rate is " + shown + " (" +
                              std::string(sku.source) + "; " + std::string(ToString(sku.evidence)) +
                              ")");
   if (sku.contested) answer.reasoning.emplace_back("contested: sources disagree on this part");
