@@ -1,4 +1,5 @@
-// Serves a run that never was: `flopledger_fake_run [port [steps [ms-per-step [jsonl]]]]`.
+// Serves a run that never was: `flopledger_fake_run [port [steps [ms-per-step [jsonl]]]]`. Prints
+// its address first; serves until SIGTERM. A negative number of steps: the first one never comes.
 
 #include <chrono>
 #include <condition_variable>
@@ -71,7 +72,9 @@ int main(int count, char** arguments) {
     if (i % 10 == 0) std::printf("%s\n", RenderLogLine(report, window.Ratios()).c_str());
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   }
-  for (ReportSink* sink : sinks) sink->Finish(totals);
+  for (ReportSink* sink : sinks) {
+    if (steps >= 0) sink->Finish(totals);
+  }
   std::printf("%s", RenderSummary(run.description(), totals, gaps.Largest(5)).c_str());
   std::fflush(stdout);
   while (stopped == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
