@@ -18,6 +18,12 @@ elseif(FLOPLEDGER_SANITIZER STREQUAL "thread")
 elseif(FLOPLEDGER_SANITIZER STREQUAL "coverage")
   set(sanitizer_flags --coverage -O0)
 endif()
+if(FLOPLEDGER_BUILD_FUZZERS)
+  # Without coverage of the libraries a fuzzer sees its own few lines and learns nothing.
+  target_compile_options(flopledger_build_flags INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(flopledger_build_flags INTERFACE -fsanitize=address,undefined)
+endif()
 if(sanitizer_flags)
   target_compile_options(flopledger_build_flags INTERFACE ${sanitizer_flags})
   target_link_options(flopledger_build_flags INTERFACE ${sanitizer_flags})

@@ -24,6 +24,8 @@ TransformerDescription ReadGpt2(ConfigReader& config) {
 
 TransformerDescription ReadGptNeoX(ConfigReader& config) {
   TransformerDescription d = ReadCommonShape(config);
+  d.key_value_heads = 0;  // the family has no such field; a stray one says nothing
+  d.head_dim = 0;
   d.tied_embeddings = config.BooleanOr("tie_word_embeddings", false);
   const bool bias = config.BooleanOr("attention_bias", true);
   d.minor = {.norm_bias = true, .attention_bias = bias, .output_bias = bias, .ffn_bias = true};

@@ -32,6 +32,8 @@ bool EndsWith(const std::string& text, std::string_view end) {
 
 TransformerDescription ReadBert(ConfigReader& config) {
   TransformerDescription d = ReadCommonShape(config);
+  d.key_value_heads = 0;  // the family has no such field; a stray one says nothing
+  d.head_dim = 0;
   d.causal = config.BooleanOr("is_decoder", false);
   d.tied_embeddings = config.BooleanOr("tie_word_embeddings", true);
   d.minor = {.norm_bias = true,

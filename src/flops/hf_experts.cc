@@ -63,7 +63,9 @@ TransformerDescription ReadQwen3Moe(ConfigReader& config) {
   d.head_dim = config.Require("head_dim");
   d.gated_ffn = true;
   d.tied_embeddings = config.BooleanOr("tie_word_embeddings", false);
-  d.experts = ExpertShape{.experts = config.Require("num_experts"),
+  // Newer writers of this family name the count as Mixtral does.
+  const bool renamed = config.Has("num_local_experts") && !config.Has("num_experts");
+  d.experts = ExpertShape{.experts = config.Require(renamed ? "num_local_experts" : "num_experts"),
                           .active = config.Require("num_experts_per_tok"),
                           .expert_ffn = config.Require("moe_intermediate_size")};
   d.minor.other = 2 * d.head_dim * d.layers;

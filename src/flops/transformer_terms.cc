@@ -43,8 +43,8 @@ std::int64_t RoundUp(std::int64_t value, std::int64_t multiple) {
 bool AddEmbedding(const TransformerDescription& d, TermBuilder* builder) {
   const bool trains = d.trainable.embedding && d.trainable.frozen_layers == 0;
   const std::int64_t width = d.embedding_width > 0 ? d.embedding_width : d.hidden;
-  const Exact rows = Exact(d.vocabulary) + d.minor.positions;
-  builder->Parameters(rows * width, rows * width);
+  const Exact tables = Exact(d.vocabulary) * width + Exact(d.minor.positions) * d.hidden;
+  builder->Parameters(tables, tables);
   if (builder->convention().embedding_as_matmul) {
     builder->Linear("embedding", 1,
                     {.in = d.vocabulary, .out = width, .counts_as_parameter = false}, {},
