@@ -106,6 +106,7 @@ fi
 install_build_tools "${packages[@]}"
 install_python torch "$TORCH" numpy
 install_python test 'pytest>=8' 'hypothesis>=6.100' 'prometheus-client>=0.20' 'ruff==0.17.6' \
+  'transformers>=5' \
   'clang-format==22.1.8'
 ((quick)) || install_python tidy 'clang-tidy==22.1.8'
 

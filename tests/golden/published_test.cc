@@ -85,6 +85,16 @@ TEST(PublishedGolden, EveryDifferenceHasTheCauseThatIsKnown) {
   EXPECT_EQ(differing, causes.size());
 }
 
+// `flopledger published TABLE --markdown` makes the tables of the page.
+TEST(PublishedGolden, ThePageIsWhatTheProgramPrints) {
+  FLOPLEDGER_NEEDS_TABLE();
+  std::ifstream file(FLOPLEDGER_SOURCE_DIR "/docs/published.md", std::ios::binary);
+  std::ostringstream page;
+  page << file.rdbuf();
+  EXPECT_NE(page.str().find(WriteMarkdown(JudgeAll())), std::string::npos)
+      << "docs/published.md is not what 'flopledger published --markdown' prints";
+}
+
 // A formula text and the named convention of the same id are one thing, said twice.
 TEST(PublishedGolden, FormulaTextsAgreeWithTheNamedConventions) {
   FLOPLEDGER_NEEDS_TABLE();
