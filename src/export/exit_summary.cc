@@ -92,11 +92,17 @@ void AddIdentity(const RunTotals& totals, std::string* text) {
       {"excess X", totals.excess_positive - totals.excess_negative},
       {"unexplained e", totals.unexplained_positive - totals.unexplained_negative},
   };
+  const bool observed = totals.kernels != RunTotals().kernels;
   *text += "FLOPs, E = U + R + A + P + X + e\n";
   const double executed = totals.ExecutedTotal().ToDouble();
   std::size_t width = 0;
   for (const auto& [name, flops] : lines) width = std::max(width, flops.ToString().size());
   for (const auto& [name, flops] : lines) {
+    const std::string_view term = name;
+    if (!observed && term != "useful U" && term != "padding P") {
+      fmt::format_to(Out(*text), "  {:<13} not observed\n", name);  // unknown is not zero
+      continue;
+    }
     fmt::format_to(
         Out(*text), "  {:<13} {:>{}}{}\n", name, flops.ToString(), width,
         executed > 0 ? fmt::format("  {:>8}", PercentText(flops.ToDouble() / executed)) : "");
