@@ -1,8 +1,9 @@
 #include "config_reader.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "findings.h"
 
 namespace flopledger::flops {
 namespace {
@@ -96,12 +97,13 @@ void ConfigReader::WrongType(std::string_view name, std::string_view accepted) {
 std::optional<std::int64_t> ConfigReader::Integer(std::string_view name) {
   if (!Has(name)) return std::nullopt;
   const nlohmann::json& value = json_->object[std::string(name)];
-  if (value.is_number_unsigned() &&
-      value.get<std::uint64_t>() <=
-          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return value.get<std::int64_t>();
+  if (value.is_number_integer()) {
+    const bool small = value.is_number_unsigned() ? value.get<std::uint64_t>() <= kLargestDimension
+                                                  : value.get<std::int64_t>() >= -kLargestDimension;
+    if (small) return value.get<std::int64_t>();
+    WrongType(name, "an integer up to 2^30");
+    return std::nullopt;
   }
-  if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<std::int64_t>();
   WrongType(name, "an integer");
   return std::nullopt;
 }
@@ -157,7 +159,8 @@ std::vector<std::int64_t> ConfigReader::Integers(std::string_view name) {
     return integers;
   }
   for (const nlohmann::json& item : value) {
-    if (!item.is_number_integer()) {
+    // What is beyond 64 bits is no integer to the library.
+    if (!item.is_number_integer() || item.is_number_float()) {
       WrongType(name, "a list of integers");
       return {};
     }

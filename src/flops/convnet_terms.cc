@@ -17,6 +17,10 @@ void CheckConvolutions(const std::vector<ConvolutionLayer>& layers, Findings* fi
     findings->Require(name + "width", layer.width);
     findings->Require(name + "groups", layer.groups);
     findings->Require(name + "count", layer.count);
+    if (layer.kernel_height > 1 << 14 || layer.kernel_width > 1 << 14 || layer.height > 1 << 20 ||
+        layer.width > 1 << 20) {
+      findings->Wrong(name + "kernel or size (accepted: kernels up to 2^14, sides up to 2^20)");
+    }
     if (layer.groups > 0 &&
         (layer.in_channels % layer.groups != 0 || layer.out_channels % layer.groups != 0)) {
       findings->Wrong(name + "groups is " + std::to_string(layer.groups) +

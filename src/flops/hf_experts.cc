@@ -68,7 +68,7 @@ TransformerDescription ReadQwen3Moe(ConfigReader& config) {
   d.experts = ExpertShape{.experts = config.Require(renamed ? "num_local_experts" : "num_experts"),
                           .active = config.Require("num_experts_per_tok"),
                           .expert_ffn = config.Require("moe_intermediate_size")};
-  d.minor.other = 2 * d.head_dim * d.layers;
+  d.minor.other = CountOf(Exact(2) * d.head_dim * d.layers);
   const bool bias = config.BooleanOr("attention_bias", false);
   d.minor.attention_bias = bias;
   d.minor.output_bias = bias;
@@ -93,7 +93,8 @@ TransformerDescription ReadDeepSeek(ConfigReader& config) {
                                        .nope_head_dim = config.Require("qk_nope_head_dim"),
                                        .rope_head_dim = config.Require("qk_rope_head_dim"),
                                        .value_head_dim = config.Require("v_head_dim")};
-  d.minor.other = d.layers * (d.latent_attention->query_rank + d.latent_attention->key_value_rank);
+  d.minor.other = CountOf(
+      (Exact(d.latent_attention->query_rank) + d.latent_attention->key_value_rank) * d.layers);
   d.experts = ExpertShape{.experts = config.Require("n_routed_experts"),
                           .active = config.Require("num_experts_per_tok"),
                           .expert_ffn = config.Require("moe_intermediate_size"),
@@ -115,8 +116,8 @@ TransformerDescription ReadDeepSeekV3(ConfigReader& config) {
   // are counted where they are named, for they are trained.
   d.prediction_modules = config.IntegerOr("num_nextn_predict_layers", 0);
   // The selection bias of each expert.
-  d.minor.other +=
-      d.experts->experts * std::max<std::int64_t>(d.runs.empty() ? 0 : d.runs.back().count, 0);
+  const std::int64_t mixed = d.runs.empty() ? 0 : d.runs.back().count;
+  d.minor.other = CountOf(Exact(d.experts->experts) * mixed + d.minor.other);
   return d;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "config_reader.h"
+#include "exact.h"
 #include "flopledger/model_flops.h"
 #include "flopledger/transformer.h"
 
@@ -29,6 +30,15 @@ std::span<const HfFamily> HfEncoderFamilies();
 /// Models that are no single stack.
 Result<ModelFlops> ReadT5(ConfigReader& config);
 Result<ModelFlops> ReadVit(ConfigReader& config);
+
+/// A count of parameters as a description holds it; beyond 2^62 it stays there, and the
+/// description's own sum overflows with an error.
+inline std::int64_t CountOf(Exact parameters) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  return parameters.valid() && parameters.value() < kMost
+             ? static_cast<std::int64_t>(parameters.value())
+             : kMost;
+}
 
 /// hidden, layers, heads, FFN and vocabulary under the names that most families share.
 TransformerDescription ReadCommonShape(ConfigReader& config);

@@ -138,7 +138,7 @@ TransformerDescription ReadQwen3(ConfigReader& config) {
   TransformerDescription d = ReadLlama(config);
   d.head_dim = config.Require("head_dim");
   // A norm over each head of queries and keys.
-  d.minor.other = 2 * d.head_dim * d.layers;
+  d.minor.other = CountOf(Exact(2) * d.head_dim * d.layers);
   ReadQwenWindows(config, &d);
   return d;
 }
@@ -161,7 +161,7 @@ TransformerDescription ReadGemma2(ConfigReader& config) {
 TransformerDescription ReadGemma3(ConfigReader& config) {
   TransformerDescription d = ReadGemma(config);
   d.minor.norms_per_layer = 4;
-  d.minor.other = 2 * d.head_dim * d.layers;
+  d.minor.other = CountOf(Exact(2) * d.head_dim * d.layers);
   std::int64_t pattern = 0;
   if (!config.Has("layer_types")) {
     pattern = config.Has("_sliding_window_pattern") ? config.Require("_sliding_window_pattern")

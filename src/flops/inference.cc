@@ -19,6 +19,11 @@ Workload DecodeWorkload(std::int64_t context, std::int64_t new_tokens, std::int6
 Result<SpeculativeWork> EvaluateSpeculative(const ModelFlops& target, const ModelFlops& draft,
                                             const SpeculativeRound& round,
                                             const FlopConvention& convention) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  if (round.proposed > kMost) {
+    return InvalidArgument("proposed is " + std::to_string(round.proposed) +
+                           "; accepted: 0 to 2^53");
+  }
   if (round.proposed < 0 || round.accepted < 0 || round.accepted > round.proposed) {
     return InvalidArgument("accepted is " + std::to_string(round.accepted) +
                            "; accepted: 0 to proposed (" + std::to_string(round.proposed) + ")");

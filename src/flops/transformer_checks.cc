@@ -56,6 +56,7 @@ void CheckRuns(const TransformerDescription& d, Findings* findings) {
       return;
     }
     findings->Range(name + "ffn", run.ffn);
+    findings->Range(name + "span_size", run.span_size);
     if (run.span != AttentionSpan::kWhole && run.span_size < 1) {
       findings->Wrong(name + "span_size is " + std::to_string(run.span_size) +
                       " (a window, chunk or top-k needs 1 or more)");
@@ -169,6 +170,9 @@ Result<void> Validate(const TransformerDescription& d) {
   if (d.lora.has_value()) findings.Range("lora.rank", d.lora->rank);
   findings.Range("trainable.frozen_layers", d.trainable.frozen_layers);
   findings.Range("minor.positions", d.minor.positions);
+  if (d.minor.other < 0) {
+    findings.Wrong("minor.other is " + std::to_string(d.minor.other) + " (accepted: 0 and more)");
+  }
   if (d.parameters < 0) {
     findings.Wrong("parameters is " + std::to_string(d.parameters) + " (accepted: 0 and more)");
   }

@@ -45,6 +45,10 @@ Result<void> Validate(const VisionTransformerDescription& description) {
     findings.Wrong("image_size is " + std::to_string(description.image_size) +
                    " (accepted: up to 2^20)");
   }
+  if (description.channels > 1 << 16) {
+    findings.Wrong("channels is " + std::to_string(description.channels) +
+                   " (accepted: up to 2^16)");
+  }
   if (description.patch_size > 0 && description.image_size < description.patch_size) {
     findings.Wrong("patch_size " + std::to_string(description.patch_size) +
                    " is larger than image_size " + std::to_string(description.image_size));

@@ -49,5 +49,18 @@ TEST(HfConfigTest, GivesThePositionOfWhatIsNotJson) {
   }
 }
 
+TEST(HfConfigTest, HugeNumbersAreRefusedByName) {
+  for (const char* value : {"1099511627776", "-9223372036854775808", "18446744073709551615",
+                            "123456789012345678901234567890", "1e300"}) {
+    auto model = ModelFlops::FromHfConfig(
+        R"({"model_type": "qwen3", "num_hidden_layers": 2, "hidden_size": 8, "head_dim": )" +
+        std::string(value) +
+        R"(, "num_attention_heads": 2, "intermediate_size": 8, "vocab_size": 9})");
+    ASSERT_FALSE(model.has_value()) << value;
+    EXPECT_NE(model.error().message().find("head_dim"), std::string::npos)
+        << model.error().message();
+  }
+}
+
 }  // namespace
 }  // namespace flopledger
