@@ -36,23 +36,31 @@ void LivePage::SetState(std::string state) {
   state_ = std::move(text);
 }
 
-void LivePage::SetTotals(std::string totals) {
-  Text text = Share(std::move(totals));
+void LivePage::SetTotals(const RunTotals& totals, const RunIdentity& identity) {
+  auto copy = std::make_shared<const Totals>(Totals{totals, identity});
   MutexLock lock(mutex_);
-  totals_ = std::move(text);
+  totals_ = std::move(copy);
 }
 
-void LivePage::AddStep(std::int64_t step, std::string point, std::string full, std::string totals,
-                       std::int64_t now_ns) {
-  Text point_text = Share(std::move(point));
-  Text full_text = Share(std::move(full));
-  Text totals_text = Share(std::move(totals));
+void LivePage::AddStep(const StepReport& report, const RunTotals& totals,
+                       const RunIdentity& identity, std::int64_t now_ns) {
+  Text point = Share(StepPointJson(report));
+  auto last = std::make_shared<const Last>(Last{report, identity});
+  auto sums = std::make_shared<const Totals>(Totals{totals, identity});
   MutexLock lock(mutex_);
-  points_.emplace_back(step, std::move(point_text));
+  points_.emplace_back(report.step, std::move(point));
   if (points_.size() > capacity_) points_.pop_front();
-  last_ = std::move(full_text);
-  totals_ = std::move(totals_text);
+  last_.swap(last);  // the old values are freed after the lock
+  totals_.swap(sums);
   published_ns_ = now_ns;
+}
+
+std::string LivePage::TextOf(const std::shared_ptr<const Totals>& totals) {
+  return totals == nullptr ? "null" : SummaryJson(totals->sums, totals->identity);
+}
+
+std::string LivePage::TextOf(const std::shared_ptr<const Last>& last) {
+  return last == nullptr ? "null" : StepJson(last->report, last->identity, kLiveGaps);
 }
 
 std::string LivePage::AgeText(std::int64_t now_ns) const {
@@ -61,23 +69,40 @@ std::string LivePage::AgeText(std::int64_t now_ns) const {
 }
 
 std::string LivePage::RunBody(std::int64_t now_ns) const {
-  MutexLock lock(mutex_);
+  std::shared_ptr<const Totals> totals;
+  Text run, state;
+  std::string age;
+  {
+    MutexLock lock(mutex_);
+    totals = totals_;
+    run = run_;
+    state = state_;
+    age = AgeText(now_ns);
+  }
   return fmt::format(R"({{"run":{},"state":{},"totals":{},"snapshot_age_seconds":{}}})",
-                     OrNull(run_), OrNull(state_), OrNull(totals_), AgeText(now_ns));
+                     OrNull(run), OrNull(state), TextOf(totals), age);
 }
 
 std::string LivePage::StepsBody(std::int64_t since, std::int64_t now_ns) const {
+  std::shared_ptr<const Totals> totals;
+  std::shared_ptr<const Last> last;
   std::vector<Text> points;
-  std::string body;
+  Text state;
+  std::string age;
   {
     MutexLock lock(mutex_);
     points.reserve(points_.size());
     for (const auto& [step, point] : points_) {
       if (step > since) points.push_back(point);
     }
-    body = fmt::format(R"({{"state":{},"last":{},"totals":{},"snapshot_age_seconds":{},"steps":[)",
-                       OrNull(state_), OrNull(last_), OrNull(totals_), AgeText(now_ns));
+    totals = totals_;
+    last = last_;
+    state = state_;
+    age = AgeText(now_ns);
   }
+  std::string body =
+      fmt::format(R"({{"state":{},"last":{},"totals":{},"snapshot_age_seconds":{},"steps":[)",
+                  OrNull(state), TextOf(last), TextOf(totals), age);
   for (const Text& point : points) {
     body += *point;
     body += ',';
@@ -116,14 +141,13 @@ void LiveSink::Announce(const SessionState& state) {
 }
 
 void LiveSink::Publish(const StepReport& report, const RunTotals& totals) {
-  page_->AddStep(report.step, StepPointJson(report), StepJson(report, identity_, kLiveGaps),
-                 SummaryJson(totals, identity_), SystemClock::Now());
+  page_->AddStep(report, totals, identity_, SystemClock::Now());
 }
 
 void LiveSink::Finish(const RunTotals& totals) {
   state_.run_finished = true;
   page_->SetState(StateJson(state_));
-  page_->SetTotals(SummaryJson(totals, identity_));
+  page_->SetTotals(totals, identity_);
 }
 
 }  // namespace flopledger

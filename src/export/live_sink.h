@@ -9,12 +9,15 @@
 #include "base/sync.h"
 #include "export/snapshot.h"
 #include "flopledger/report_sink.h"
+#include "flopledger/run_totals.h"
 #include "flopledger/status.h"
+#include "flopledger/step_report.h"
 
 namespace flopledger {
 
 /// What the live page and its API read: the run, its state, the last step in full and a ring of
-/// the last steps as points of a chart. All of it is text already.
+/// the last steps as points of a chart. What only the last one of counts (the step in full, the
+/// totals) is made into text by whoever asks.
 ///
 /// Thread: written by the worker, read by any. Ownership: shared by sink and server.
 class LivePage {
@@ -23,9 +26,9 @@ class LivePage {
 
   void SetRun(std::string run, std::string conventions);
   void SetState(std::string state);
-  void AddStep(std::int64_t step, std::string point, std::string full, std::string totals,
+  void AddStep(const StepReport& report, const RunTotals& totals, const RunIdentity& identity,
                std::int64_t now_ns);
-  void SetTotals(std::string totals);
+  void SetTotals(const RunTotals& totals, const RunIdentity& identity);
 
   /// `{"run": ..., "state": ..., "totals": ..., "snapshot_age_seconds": ...}`.
   std::string RunBody(std::int64_t now_ns) const;
@@ -37,6 +40,16 @@ class LivePage {
 
  private:
   using Text = std::shared_ptr<const std::string>;
+  struct Totals {
+    RunTotals sums;
+    RunIdentity identity;
+  };
+  struct Last {
+    StepReport report;
+    RunIdentity identity;
+  };
+  static std::string TextOf(const std::shared_ptr<const Totals>& totals);
+  static std::string TextOf(const std::shared_ptr<const Last>& last);
   std::string AgeText(std::int64_t now_ns) const FLOPLEDGER_REQUIRES(mutex_);
 
   const std::size_t capacity_;
@@ -44,8 +57,8 @@ class LivePage {
   Text run_ FLOPLEDGER_GUARDED_BY(mutex_);
   Text conventions_ FLOPLEDGER_GUARDED_BY(mutex_);
   Text state_ FLOPLEDGER_GUARDED_BY(mutex_);
-  Text totals_ FLOPLEDGER_GUARDED_BY(mutex_);
-  Text last_ FLOPLEDGER_GUARDED_BY(mutex_);
+  std::shared_ptr<const Totals> totals_ FLOPLEDGER_GUARDED_BY(mutex_);
+  std::shared_ptr<const Last> last_ FLOPLEDGER_GUARDED_BY(mutex_);
   std::deque<std::pair<std::int64_t, Text>> points_ FLOPLEDGER_GUARDED_BY(mutex_);
   std::int64_t published_ns_ FLOPLEDGER_GUARDED_BY(mutex_) = 0;
 };
