@@ -113,6 +113,7 @@ void AddWaterfall(const RunTotals& totals, std::string* text) {
   const double peak = totals.PeakTotal().ToDouble();
   if (peak <= 0 || totals.lost_peak.empty()) return;
   std::vector<std::pair<std::string, double>> lines;
+  lines.reserve(totals.lost_peak.size());
   for (const auto& [cause, flops] : totals.lost_peak) {
     lines.emplace_back(cause, flops.ToDouble() / peak);
   }

@@ -31,6 +31,7 @@ void GapTotals::Add(const StepReport& report) {
 
 std::vector<CoverageGap> GapTotals::Largest(std::size_t count) const {
   std::vector<CoverageGap> sorted;
+  sorted.reserve(by_name_.size());
   for (const auto& [key, gap] : by_name_) sorted.push_back(gap);
   std::sort(sorted.begin(), sorted.end(), [](const CoverageGap& a, const CoverageGap& b) {
     return a.time != b.time ? a.time > b.time : a.name < b.name;

@@ -13,6 +13,7 @@ namespace {
 template <typename Enum, std::size_t kCount>
 std::vector<std::string_view> NamesOf() {
   std::vector<std::string_view> names;
+  names.reserve(kCount);
   for (std::size_t i = 0; i < kCount; ++i) names.push_back(ToString(static_cast<Enum>(i)));
   return names;
 }

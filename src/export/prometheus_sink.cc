@@ -101,12 +101,14 @@ void PrometheusSink::Announce(const SessionState& state) {
   has_evidence_ = has_evidence_ || state.collector == Collector::kCounting;
   std::vector<MetricSample> states;
   const auto& names = EntryOf(Metric::kCollectorState).labels.front().values;
+  states.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     states.push_back(
         {{std::string(names[i])}, i == static_cast<std::size_t>(state.collector) ? 1.0 : 0.0});
   }
   table_.SetGauges(Metric::kCollectorState, std::move(states));
   std::vector<MetricSample> capabilities;
+  capabilities.reserve(state.capabilities.size());
   for (const Capability& capability : state.capabilities) {
     capabilities.push_back({{CleanLabelValue(capability.name), CleanLabelValue(capability.reason)},
                             capability.available ? 1.0 : 0.0});
@@ -174,11 +176,13 @@ void PrometheusSink::SetReport(const StepReport& report) {
     present[static_cast<std::size_t>(known - finding_ids_.begin())] = true;
   }
   std::vector<MetricSample> findings;
+  findings.reserve(finding_ids_.size());
   for (std::size_t i = 0; i < finding_ids_.size(); ++i) {
     findings.push_back({{finding_ids_[i]}, present[i] ? 1.0 : 0.0});
   }
   table_.SetGauges(Metric::kFinding, std::move(findings));
   std::vector<MetricSample> values;
+  values.reserve(report.values.size());
   for (const TrainingValue& value : report.values) {
     values.push_back({{CleanLabelValue(value.name)}, value.value});
   }

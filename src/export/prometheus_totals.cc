@@ -119,6 +119,7 @@ void PrometheusSink::SetTimeTotals(const RunTotals& totals) {
   }
   table_.SetCounters(Metric::kExcludedSeconds, excluded);
   std::vector<MetricSample> states;
+  states.reserve(kDeviceStateCount);
   for (std::size_t i = 0; i < kDeviceStateCount; ++i) {
     states.push_back({{Name(static_cast<DeviceState>(i))}, totals.device_time[i].seconds()});
   }
@@ -126,6 +127,7 @@ void PrometheusSink::SetTimeTotals(const RunTotals& totals) {
   table_.SetCounters(Metric::kTokens, {{{"useful"}, static_cast<double>(totals.useful_tokens)},
                                        {{"padding"}, static_cast<double>(totals.padding_tokens)}});
   std::vector<MetricSample> steps;
+  steps.reserve(totals.steps.size());
   for (std::size_t i = 0; i < totals.steps.size(); ++i) {
     steps.push_back({{Name(static_cast<StepResult>(i))}, static_cast<double>(totals.steps[i])});
   }
