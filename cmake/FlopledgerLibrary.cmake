@@ -29,6 +29,6 @@ endforeach()
 # instantiations in, so that no other library in the process binds to ours.
 target_link_options(flopledger PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/flopledger.map")
-if(NOT FLOPLEDGER_SANITIZER)
+if(NOT FLOPLEDGER_SANITIZER AND NOT FLOPLEDGER_BUILD_FUZZERS)
   target_link_options(flopledger PRIVATE "LINKER:--no-undefined")
 endif()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -322,6 +323,8 @@ def test_the_observer_allocates_nothing_for_an_op(tmp_path, real):
     preload = find_built("libflopledger_malloc_counter.so")
     if preload is None:
         pytest.skip("libflopledger_malloc_counter.so is not built: cmake --build --preset dev")
+    # LD_PRELOAD is a list separated by spaces, and the build folder's name may have some.
+    preload = shutil.copy(preload, tmp_path)
     (tmp_path / "idle.cc").write_text(IDLE_CALLBACK)
     observer = str(Path(_build.__file__).parent / "observer.cc")
     command = [
