@@ -93,6 +93,28 @@ def _lengths(seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None) ->
     return lengths
 
 
+def _sum_parts(parts: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Forward and backward FLOPs and tokens of what a user's callable returned: either the two sums,
+    or parts by name, each with its own ``{"forward": ..., "backward": ...}``."""
+    named = dict(parts)
+    tokens = int(named.pop("tokens", 0))
+    passes = {"forward": 0, "backward": 0}
+    for name, value in named.items():
+        if name in passes:
+            passes[name] += int(value)
+            continue
+        if not isinstance(value, Mapping) or not set(value) <= set(passes):
+            raise ValueError(
+                f"the callable returned {name!r}: {value!r}; accepted: 'forward', 'backward' and "
+                "'tokens' as integers, or named parts as {'forward': ..., 'backward': ...}"
+            )
+        for direction, flops in value.items():
+            passes[direction] += int(flops)
+    if any(flops < 0 for flops in passes.values()) or tokens < 0:
+        raise ValueError(f"the callable returned {parts!r}; accepted: numbers of 0 or more")
+    return passes["forward"], passes["backward"], tokens
+
+
 class Ledger:
     """The books of one run. Made by ``start``; call it from the training thread.
 
@@ -229,14 +251,7 @@ class Ledger:
         try:
             if self._declare is None:
                 raise ValueError("work() needs a callable as model_flops of start()")
-            parts = dict(self._declare(batch))
-            forward = int(parts.pop("forward", 0))
-            backward = int(parts.pop("backward", 0))
-            tokens = int(parts.pop("tokens", 0))
-            if parts:
-                raise ValueError(
-                    f"the callable returned {sorted(parts)}; accepted: forward, backward, tokens"
-                )
+            forward, backward, tokens = _sum_parts(self._declare(batch))
             self._session.declare_work(forward, backward, tokens)
         except Exception as error:
             self._session.refuse_declaration()

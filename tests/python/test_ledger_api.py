@@ -73,6 +73,32 @@ def test_a_callable_declares_its_own_flops(tmp_path):
     assert report["tokens"]["useful"] == 3
 
 
+def test_a_callable_may_name_its_parts(tmp_path):
+    path = tmp_path / "log.jsonl"
+
+    def flops(batch):
+        return {"encoder": {"forward": 5, "backward": 10}, "head": {"forward": 2}, "tokens": 3}
+
+    with ledger(model_flops=flops, jsonl=str(path)) as led, led.step() as step:
+        step.work(None)
+        step.work(None)
+    [report] = reports(path)
+    assert int(report["useful_forward_flops"]) == 14
+    assert int(report["useful_backward_flops"]) == 20
+
+
+@pytest.mark.parametrize("parts", [{"fwd": 3}, {"forward": -1}, {"head": {"up": 1}}, 17])
+def test_a_callable_that_returns_something_else_is_refused(tmp_path, parts):
+    path = tmp_path / "log.jsonl"
+    with (
+        ledger(model_flops=lambda batch: parts, jsonl=str(path)) as led,
+        led.step() as step,
+    ):
+        step.work(None)
+    [report] = reports(path)
+    assert report["mfu_refusal"] == "declaration_lost"
+
+
 def test_last_lags_by_one_step_and_leaves_out_what_is_not_known():
     with ledger(model_flops=flopledger.transformer(**SMALL), seq_len=4, observer="none") as led:
         assert led.last() == {}
