@@ -94,8 +94,10 @@ def _lengths(seqlens: Iterable[int] | None, cu_seqlens: Iterable[int] | None) ->
 
 
 def _sum_parts(parts: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Forward and backward FLOPs and tokens of what a user's callable returned: either the two sums,
-    or parts by name, each with its own ``{"forward": ..., "backward": ...}``."""
+    """Forward FLOPs, backward FLOPs and tokens of what a user's callable returned.
+
+    Either the two sums, or parts by name, each with its own ``{"forward": ..., "backward": ...}``.
+    """
     named = dict(parts)
     tokens = int(named.pop("tokens", 0))
     passes = {"forward": 0, "backward": 0}
