@@ -74,7 +74,8 @@ def start(
 
     ``model_flops``: what the model needs: ``from_hf(config)``, ``transformer(...)``, a formula
     string over ``T`` and ``S``, or a callable ``batch -> {"forward", "backward", "tokens"}`` (or
-    named parts with a forward and a backward each) for ``Step.work``. Without it there is HFU but no MFU.
+    named parts with a forward and a backward each) for ``Step.work``. Without it there is HFU, and
+    no MFU.
     ``peak``: what one device can do: FLOP/s, ``"312 TFLOP/s"``, a `PeakRate`, or a dtype (then, and
     by default, it is measured on this CPU and labelled so).
     ``run``: name of the run; the same on all ranks.

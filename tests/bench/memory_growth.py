@@ -2,8 +2,8 @@
 
     python tests/bench/memory_growth.py [--steps 200000]
 
-Prints one line per tenth of the steps: steps, MiB resident, MiB more than at the first line. Pages are
-served and scraped; nothing is trained.
+Prints one line per tenth of the steps: steps, MiB resident, MiB more than at the first line. The
+pages are served and scraped; nothing is trained.
 """
 
 from __future__ import annotations
