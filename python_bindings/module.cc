@@ -373,9 +373,9 @@ void BindAnswers(nb::class_<Session>& session) {
              return dict;
            })
       .def("last_report",
-           [](const Session& s) -> nb::object {
+           [](const Session& s) -> std::optional<nb::dict> {
              const std::shared_ptr<const StepReport> report = s.LastReport();
-             if (!report) return nb::none();
+             if (!report) return std::nullopt;
              return ReportToDict(*report);
            })
       .def("summary", &Session::Summary)
@@ -441,7 +441,7 @@ void BindSession(nb::module_& module) {
 }  // namespace flopledger
 
 NB_MODULE(_core, module) {
-  module.attr("__version__") = FLOPLEDGER_VERSION;
+  module.attr("version") = FLOPLEDGER_VERSION;
   flopledger::BindModelFlops(module);
   flopledger::BindPeak(module);
   flopledger::BindOptions(module);

@@ -18,7 +18,8 @@ after that nothing of this package raises into the training loop.
 
 from __future__ import annotations
 
-from ._core import ModelFlops, PeakRate, __version__
+from ._core import ModelFlops, PeakRate
+from ._core import version as __version__
 from ._ledger import Ledger, Step
 from ._models import formula, from_hf, transformer
 from ._peaks import measure_peak

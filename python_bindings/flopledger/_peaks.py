@@ -46,7 +46,7 @@ def measure_peak(dtype: str = "fp32", size: int = _SIZE) -> PeakRate:
             f"a CPU peak is measured with torch, which is missing: {error}"
         ) from error
     kind = getattr(torch, _TORCH_DTYPES[name])
-    seconds = []
+    seconds: list[float] = []
     with torch.no_grad():
         left = torch.randn(size, size).to(kind)
         right = torch.randn(size, size).to(kind)

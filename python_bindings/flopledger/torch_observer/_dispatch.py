@@ -40,6 +40,8 @@ if hasattr(torch, "float4_e2m1fn_x2"):
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PYTHON = torch._C.DispatchKey.Python
+_DENSE_LAYOUTS = (torch.strided, vars(torch).get("_mkldnn"))
+
 _ABSENT: Argument = (_NONE, _OTHER, (), 0.0)
 _COMPOSITE = "flopledger::composite"
 # Where the mode sees a caller whose kernel it cannot see: the kernel with the same arguments.
@@ -63,7 +65,7 @@ def _encode_tensor(tensor: torch.Tensor) -> Argument:
         if type(tensor).__name__ == "FakeTensor":
             raise _StandsForAnother
         return _ABSENT  # a wrapper's shape is not the shape of the work on this device
-    if tensor.is_nested or tensor.layout not in (torch.strided, torch._mkldnn):
+    if tensor.is_nested or tensor.layout not in _DENSE_LAYOUTS:
         return _ABSENT
     return (_TENSOR, _DTYPES.get(tensor.dtype, _OTHER), tuple(tensor.shape), 0.0)
 
