@@ -114,6 +114,10 @@ void Session::Engine::SetCapability(std::string_view name, bool available,
     MutexLock lock(mutex_);
     Capability next{
         .name = std::string(name), .available = available, .reason = std::string(reason)};
+    if (name == "host_ops" && state_.collector != SessionState::Collector::kDisabled) {
+      state_.collector =
+          available ? SessionState::Collector::kCounting : SessionState::Collector::kStepsOnly;
+    }
     for (Capability& capability : state_.capabilities) {
       if (capability.name != name) continue;
       capability = next;

@@ -219,7 +219,9 @@ StepTimeline StepBuilder::Close(OpenStep& step) const {
   // What is known to be lost cannot be called idle.
   auto& idle = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kIdle)];
   auto& untracked = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kUntracked)];
-  std::int64_t to_move = options_.observed ? step.dropped_interval_time.ns() : result.wall().ns();
+  // A step without a single op was not watched, whatever was promised.
+  const bool watched = options_.observed && !step.ops.empty();
+  std::int64_t to_move = watched ? step.dropped_interval_time.ns() : result.wall().ns();
   for (std::size_t i = 0; i < kPhaseCount; ++i) {
     const DurationNs moved(std::min(to_move, idle[i].ns()));
     idle[i] -= moved;

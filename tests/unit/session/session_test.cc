@@ -274,6 +274,15 @@ TEST(SessionTest, ASinkThatThrowsIsLeftOutAndSaidInTheState) {
   EXPECT_TRUE(said);
 }
 
+TEST(SessionTest, WithoutAnObserverTheStateSaysSo) {
+  auto session = Start(Options(nullptr));
+  EXPECT_EQ(session->State().collector, SessionState::Collector::kCounting);
+  session->SetCapability("host_ops", false, "torch_not_imported");
+  EXPECT_EQ(session->State().collector, SessionState::Collector::kStepsOnly);
+  session->SetCapability("host_ops", true, "native");
+  EXPECT_EQ(session->State().collector, SessionState::Collector::kCounting);
+}
+
 TEST(SessionTest, ValuesAreBoundedByNames) {
   auto kept = std::make_shared<RecordingSink::Kept>();
   auto session = Start(Options(kept));

@@ -205,6 +205,20 @@ TEST(StepBuilderTest, WithoutAnObserverTimeIsUntrackedNotIdle) {
   EXPECT_EQ(steps[0].devices[0].InSection(Phase::kEval).ns(), 90);
 }
 
+TEST(StepBuilderTest, AStepInWhichNothingWasSeenIsUntrackedToo) {
+  StepBuilder builder({});  // an observer was promised
+  RecordBatch batch;
+  batch.markers = {Begin(0, 0), Begin(100, 1), Begin(200, 2)};
+  batch.ops = {Op(110, 120)};
+  builder.Add(batch);
+  builder.Finish(200);
+  const std::vector<StepTimeline> steps = TakeAll(builder);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].devices[0].InState(DeviceState::kUntracked).ns(), 100);
+  EXPECT_EQ(steps[1].devices[0].InState(DeviceState::kUntracked).ns(), 0);
+  EXPECT_EQ(steps[1].devices[0].InState(DeviceState::kIdle).ns(), 90);
+}
+
 TEST(StepBuilderTest, TooManyIntervalsBecomeUntrackedTimeAndNothingGrows) {
   StepBuilder builder({.interval_limit = 64});
   RecordBatch batch;
