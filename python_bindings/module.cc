@@ -1,4 +1,4 @@
-// The Python shape of the public headers, nothing else. Names are snake_case; a failed `Result`
+// The Python shape of the session and of declared work. Names are snake_case; a failed `Result`
 // becomes a Python exception; calls that may wait release the interpreter lock.
 
 #include <nanobind/nanobind.h>
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.h"
 #include "flopledger/session.h"
 #include "flopledger/version.h"
 
@@ -25,29 +26,6 @@ using namespace nb::literals;
 
 namespace flopledger {
 namespace {
-
-/// A refusal as the exception that a Python user expects for it.
-[[noreturn]] void Raise(const Status& status) {
-  switch (status.code()) {
-    case StatusCode::kInvalidArgument:
-      throw nb::value_error(status.message().c_str());
-    case StatusCode::kNotFound:
-      throw nb::key_error(status.message().c_str());
-    case StatusCode::kOverflow:
-      throw std::overflow_error(status.message());
-    case StatusCode::kUnavailable:
-      PyErr_SetString(PyExc_OSError, status.message().c_str());
-      throw nb::python_error();
-    default:
-      throw std::runtime_error(std::string(ToString(status.code())) + ": " + status.message());
-  }
-}
-
-template <typename T>
-T Unwrap(Result<T> result) {
-  if (!result) Raise(result.error());
-  return *std::move(result);
-}
 
 nb::int_ ToPython(Flops flops) {
   PyObject* value = PyLong_FromString(flops.ToString().c_str(), nullptr, 10);
@@ -60,15 +38,6 @@ Flops FromPython(const nb::int_& value, const char* name) {
   Result<Int128> parsed = ParseInt128(text);
   if (!parsed) throw std::overflow_error(std::string(name) + ": " + parsed.error().message());
   return Flops::FromInteger(*parsed);
-}
-
-DType DTypeOf(std::string_view name) {
-  const std::optional<DType> dtype = ParseDType(name);
-  if (dtype) return *dtype;
-  std::string accepted;
-  for (DType each : kAllDTypes)
-    accepted += (accepted.empty() ? "" : ", ") + std::string(ToString(each));
-  throw nb::value_error(("dtype is '" + std::string(name) + "'; accepted: " + accepted).c_str());
 }
 
 Phase PhaseOf(std::string_view name) {
@@ -190,47 +159,6 @@ void BindModelFlops(nb::module_& module) {
       .def_rw("tied_embeddings", &TransformerDescription::tied_embeddings)
       .def_rw("causal", &TransformerDescription::causal)
       .def_rw("window", &TransformerDescription::window);
-}
-
-void BindPeak(nb::module_& module) {
-  nb::class_<PeakRate>(module, "PeakRate")
-      .def(
-          "__init__",
-          [](PeakRate* self, double flops_per_second, std::string_view dtype, std::string source,
-             std::string device_model, bool measured, std::optional<double> spread_low,
-             std::optional<double> spread_high) {
-            new (self)
-                PeakRate{.device_model = std::move(device_model),
-                         .dtype = DTypeOf(dtype),
-                         .sparse = false,
-                         .rate = FlopsPerSecond(flops_per_second),
-                         .source = std::move(source),
-                         .evidence = measured ? PeakEvidence::kMeasured : PeakEvidence::kUser,
-                         .spread_low_ratio = spread_low,
-                         .spread_high_ratio = spread_high};
-          },
-          "flops_per_second"_a, "dtype"_a, "source"_a, "device_model"_a = "", "measured"_a = false,
-          "spread_low"_a = nb::none(), "spread_high"_a = nb::none())
-      .def_prop_ro("flops_per_second", [](const PeakRate& peak) { return peak.rate.value(); })
-      .def_prop_ro("dtype", [](const PeakRate& peak) { return std::string(ToString(peak.dtype)); })
-      .def_ro("source", &PeakRate::source)
-      .def_ro("device_model", &PeakRate::device_model)
-      .def_prop_ro("evidence",
-                   [](const PeakRate& peak) { return std::string(ToString(peak.evidence)); })
-      .def_ro("spread_low", &PeakRate::spread_low_ratio)
-      .def_ro("spread_high", &PeakRate::spread_high_ratio);
-  module.def(
-      "parse_peak_rate", [](std::string_view text) { return Unwrap(ParsePeakRate(text)).value(); },
-      "text"_a);
-  module.def("dtypes", [] {
-    std::vector<std::string> names;
-    for (DType dtype : kAllDTypes) names.emplace_back(ToString(dtype));
-    return names;
-  });
-  module.def("check_dtype",
-             [](std::string_view name) { return std::string(ToString(DTypeOf(name))); });
-  module.def("check_section",
-             [](std::string_view name) { return std::string(ToString(PhaseOf(name))); });
 }
 
 /// Options own sinks and cannot be copied, which the binding library must be able to see.
@@ -407,6 +335,8 @@ void BindAnswers(nb::class_<Session>& session) {
 }
 
 void BindSession(nb::module_& module) {
+  module.def("check_section",
+             [](std::string_view name) { return std::string(ToString(PhaseOf(name))); });
   nb::class_<HostOpsWriter>(module, "HostOps")
       .def(nb::init<Session&>(), "session"_a)
       .def("intern", &HostOpsWriter::Intern, "name"_a, "arguments"_a)

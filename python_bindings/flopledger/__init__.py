@@ -22,7 +22,7 @@ from ._core import ModelFlops, PeakRate
 from ._core import version as __version__
 from ._ledger import Ledger, Step
 from ._models import formula, from_hf, transformer
-from ._peaks import measure_peak
+from ._peaks import look_up_peak, measure_peak
 from ._start import close, get, start
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "formula",
     "from_hf",
     "get",
+    "look_up_peak",
     "measure_peak",
     "start",
     "transformer",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from typing import Any
 
-from ._core import PeakRate, check_dtype, parse_peak_rate
+from . import _core
+from ._core import PeakRate, check_dtype, dtypes, parse_peak_rate
 
 _TORCH_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _SIZE = 1024
@@ -72,41 +74,97 @@ def measure_peak(dtype: str = "fp32", size: int = _SIZE) -> PeakRate:
 
 
 def _default_dtype() -> str:
-    import sys
-
     torch = sys.modules.get("torch")
     if torch is None:
         return "fp32"
     return check_dtype(str(torch.get_default_dtype()).removeprefix("torch."))
 
 
-def resolve_peak(peak: Any, dtype: str | None) -> tuple[str, list[PeakRate]]:
-    """The run's dtype and its peaks, from what `start` was given.
+def look_up_peak(
+    name: str = "",
+    *,
+    dtype: str = "bf16",
+    sparse: bool = False,
+    pci_device_id: int | None = None,
+    sm_count: int = 0,
+    form_factor: str = "",
+    compute_capability: int = 0,
+) -> PeakRate:
+    """The published matmul rate of a device, in FLOP/s, with its source.
 
-    `peak` is None or a dtype (``"bf16"``, ``"fp32-dense"``): measured here; a number of FLOP/s or a
-    text like ``"312 TFLOP/s"``; a `PeakRate`, or a list of them.
+    A PCI device id decides; else SM count and form factor; else a whole name, where it decides
+    (``"NVIDIA H100 PCIe"``; ``"NVIDIA H100"`` is three parts). Raises ``KeyError`` for a device or
+    a mode that is not in the table, ``ValueError`` if several parts fit, with their names.
+    """
+    return _core.look_up_peak(
+        name, dtype, sparse, pci_device_id, sm_count, form_factor, compute_capability
+    )
+
+
+def _cuda_peak(dtype: str) -> tuple[list[PeakRate], str]:
+    """The peak of the CUDA device that torch uses, or none and why."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    try:
+        found = look_up_peak(
+            properties.name,
+            dtype=dtype,
+            sm_count=int(properties.multi_processor_count),
+            compute_capability=10 * int(properties.major) + int(properties.minor),
+        )
+    except (KeyError, ValueError) as error:
+        reason = error.args[0] if error.args else str(error)
+        return [], f"no peak for {properties.name} in {dtype}, so no MFU and no HFU: {reason}"
+    return [found], ""
+
+
+def _peak_of_this_device(dtype: str) -> tuple[list[PeakRate], str]:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return _cuda_peak(dtype)
+    try:
+        return [measure_peak(dtype)], ""
+    except RuntimeError as error:
+        return [], f"no peak, so no MFU and no HFU: {error}"
+
+
+def _peak_of_text(text: str, dtype: str) -> PeakRate:
+    if text[:1].isdigit():
+        return PeakRate(parse_peak_rate(text), dtype, source="given to start()")
+    try:
+        return look_up_peak(text, dtype=dtype)
+    except KeyError:
+        raise ValueError(
+            f"peak is {text!r}; accepted: FLOP/s, '312 TFLOP/s', a dtype, a device of "
+            "`flopledger peaks`, a PeakRate"
+        ) from None
+
+
+def resolve_peak(peak: Any, dtype: str | None) -> tuple[str, list[PeakRate], str]:
+    """The run's dtype, its peaks, and why there are none, from what `start` was given.
+
+    `peak` is None or a dtype (``"bf16"``, ``"fp32-dense"``): that of this device, from the table
+    for a GPU, measured on a CPU; a number of FLOP/s or a text like ``"312 TFLOP/s"``; a device of
+    the table; a `PeakRate`, or a list of them.
     """
     if isinstance(peak, PeakRate):
-        return dtype or peak.dtype, [peak]
-    if isinstance(peak, list | tuple):
-        if not peak or not all(isinstance(each, PeakRate) for each in peak):
-            raise ValueError(f"peak is {peak!r}; accepted in a list: PeakRate values")
-        return dtype or peak[0].dtype, list(peak)
-    if isinstance(peak, bool):
-        raise ValueError(f"peak is {peak!r}; accepted: FLOP/s, '312 TFLOP/s', a dtype, a PeakRate")
-    if isinstance(peak, int | float):
-        name = check_dtype(dtype or _default_dtype())
-        rate = parse_peak_rate(repr(float(peak)))
-        return name, [PeakRate(rate, name, source="given to start()")]
-    if isinstance(peak, str) and peak != "measure":
+        return dtype or peak.dtype, [peak], ""
+    if isinstance(peak, list | tuple) and peak and all(isinstance(p, PeakRate) for p in peak):
+        return dtype or peak[0].dtype, list(peak), ""
+    if isinstance(peak, str):
         words = peak.removesuffix("-dense")
-        try:
-            name = check_dtype(words)
-        except ValueError:
-            name = check_dtype(dtype or _default_dtype())
-            return name, [PeakRate(parse_peak_rate(peak), name, source="given to start()")]
-        return name, [measure_peak(name)]
+        if words in dtypes():
+            return words, *_peak_of_this_device(words)
+    name = check_dtype(dtype or _default_dtype())
     if peak is None or peak == "measure":
-        name = check_dtype(dtype or _default_dtype())
-        return name, [measure_peak(name)]
-    raise ValueError(f"peak is {peak!r}; accepted: FLOP/s, '312 TFLOP/s', a dtype, a PeakRate")
+        return name, *_peak_of_this_device(name)
+    if isinstance(peak, str):
+        return name, [_peak_of_text(peak, name)], ""
+    if isinstance(peak, int | float) and not isinstance(peak, bool):
+        rate = parse_peak_rate(repr(float(peak)))
+        return name, [PeakRate(rate, name, source="given to start()")], ""
+    raise ValueError(
+        f"peak is {peak!r}; accepted: FLOP/s, '312 TFLOP/s', a dtype, a device, a PeakRate, a list "
+        "of them"
+    )

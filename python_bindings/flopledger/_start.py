@@ -76,8 +76,9 @@ def start(
     string over ``T`` and ``S``, or a callable ``batch -> {"forward", "backward", "tokens"}`` (or
     named parts with a forward and a backward each) for ``Step.work``. Without it there is HFU, and
     no MFU.
-    ``peak``: what one device can do: FLOP/s, ``"312 TFLOP/s"``, a `PeakRate`, or a dtype (then, and
-    by default, it is measured on this CPU and labelled so).
+    ``peak``: what one device can do: FLOP/s, ``"312 TFLOP/s"``, a device of ``flopledger peaks``, a
+    `PeakRate`, or a dtype: then, and by default, that of this device, from the sourced table for a
+    GPU (or refused: there is no fallback), measured on a CPU and labelled so.
     ``run``: name of the run; the same on all ranks.
 
     Further settings, also as ``FLOPLEDGER_<NAME>`` or in ``flopledger.toml``: ``dtype`` of the
@@ -101,7 +102,7 @@ def start(
     model, declare = _declared(model_flops)
     if model is not None:
         options.set_model(model)
-    dtype, peaks = resolve_peak(peak, chosen["dtype"] or None)
+    dtype, peaks, no_peak = resolve_peak(peak, chosen["dtype"] or None)
     options.dtype = dtype
     for each in peaks:
         options.add_peak(each)
@@ -120,6 +121,9 @@ def start(
     options.http_discovery_folder = chosen["discovery"]
     options.host_ops = chosen["observer"] != "none"
     session = _core.Session.create(options)
+    session.set_capability("peak", bool(peaks), "ok" if peaks else "unknown_device")
+    if no_peak:
+        session.warn(no_peak)
     _current = Ledger(session, Observation(session, chosen["observer"]), declare, chosen["strict"])
     return _current
 
