@@ -119,6 +119,7 @@ Result<void> SetSwitch(std::string_view name, std::string_view value, FlopConven
   }
   std::vector<std::string_view> known;
   const std::vector<ConventionSwitch> switches = ListSwitches(FlopConvention{});
+  known.reserve(switches.size());
   for (const ConventionSwitch& s : switches) known.push_back(s.name);
   return InvalidArgument("'" + std::string(name) +
                          "' is no switch of a convention; did you mean '" +
