@@ -192,6 +192,11 @@ class Ledger:
         return self._session.run_id()
 
     @property
+    def conventions(self) -> dict[str, str]:
+        """How this run counts: name of the convention, and the model whose formula is declared."""
+        return {"convention": self._session.convention(), "model": self._session.model()}
+
+    @property
     def observer(self) -> str:
         """What sees the ops: ``native``, ``dispatch`` or ``none``."""
         return self._observation.kind

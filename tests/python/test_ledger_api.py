@@ -207,6 +207,12 @@ def test_precedence_argument_variable_file_default(monkeypatch, tmp_path):
     assert chosen["log_every"] == 10
 
 
+def test_a_ledger_says_how_it_counts():
+    with ledger(model_flops=flopledger.transformer(**SMALL), seq_len=4) as led:
+        assert led.conventions["convention"] == "house"
+        assert "L=1 h=8" in led.conventions["model"]
+
+
 def test_one_ledger_at_a_time():
     with ledger() as led:
         assert flopledger.get() is led
