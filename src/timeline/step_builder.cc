@@ -12,6 +12,16 @@ Phase SectionAt(const std::vector<SectionChange>& sections, std::int64_t time_ns
   return after == sections.begin() ? Phase::kOther : std::prev(after)->section;
 }
 
+// One entry for each place and reason, however often a source reports.
+void Count(std::vector<LossRecord>& losses, const LossRecord& loss) {
+  for (LossRecord& known : losses) {
+    if (known.where != loss.where || known.reason != loss.reason) continue;
+    known.count += loss.count;
+    return;
+  }
+  losses.push_back(loss);
+}
+
 }  // namespace
 
 StepBuilder::OpenStep* StepBuilder::StepAt(std::int64_t time_ns) {
@@ -160,11 +170,11 @@ void StepBuilder::AddOp(const OpRecord& op) {
 
 void StepBuilder::AddLoss(const LossRecord& loss) {
   if (steps_.empty()) {
-    pending_losses_.push_back(loss);
+    Count(pending_losses_, loss);
     return;
   }
   // Rings report at the drain, so the newest steps are those that may lack something.
-  steps_.back().timeline.losses.push_back(loss);
+  Count(steps_.back().timeline.losses, loss);
   if (loss.where == LossRecord::Where::kMarkerRing) {
     for (OpenStep& step : steps_) step.timeline.declaration_lost = true;
   }

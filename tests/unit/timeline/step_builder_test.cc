@@ -179,6 +179,22 @@ TEST(StepBuilderTest, ImpossibleTimesAreLossesNotNumbers) {
   EXPECT_EQ(lost, 2);
 }
 
+TEST(StepBuilderTest, LossesAddUpInsteadOfPilingUp) {
+  StepBuilder builder({});
+  RecordBatch batch;
+  batch.losses = {{.count = 2, .where = LossRecord::Where::kHostRing}};
+  for (int i = 0; i < 1000; ++i) builder.Add(batch);  // before the first step
+  batch.markers = {Begin(0, 0)};
+  builder.Add(batch);
+  batch.markers.clear();
+  for (int i = 0; i < 1000; ++i) builder.Add(batch);  // inside of it
+  builder.Finish(100);
+  const std::vector<StepTimeline> steps = TakeAll(builder);
+  ASSERT_EQ(steps.size(), 1u);
+  ASSERT_EQ(steps[0].losses.size(), 1u);
+  EXPECT_EQ(steps[0].losses[0].count, 2 * 2001);
+}
+
 TEST(StepBuilderTest, LostMarksMakeTheDeclarationIncomplete) {
   StepBuilder builder({});
   RecordBatch batch;
