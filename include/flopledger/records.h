@@ -2,81 +2,17 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "flopledger/device_records.h"
 #include "flopledger/dtype.h"
+#include "flopledger/op_class.h"
 #include "flopledger/units.h"
 
 namespace flopledger {
-
-/// What a piece of a step is for. `kOther` is time inside a step that nobody named.
-enum class Phase : std::uint8_t {
-  kForward,
-  kBackward,
-  kRecompute,
-  kOptimizer,
-  kCommunication,
-  kData,
-  kCheckpoint,
-  kEval,
-  kOther,
-};
-/// Size of arrays that are indexed by phase.
-inline constexpr std::size_t kPhaseCount = 9;
-
-/// Label value: `forward`.
-constexpr std::string_view ToString(Phase phase) {
-  constexpr std::array<std::string_view, kPhaseCount> kNames = {
-      "forward", "backward",   "recompute", "optimizer", "communication",
-      "data",    "checkpoint", "eval",      "other"};
-  return kNames[static_cast<std::size_t>(phase)];
-}
-
-/// What a kernel or an op occupies the device with; decides the exclusive time partition.
-/// `kNone` is host-side composition: it launches others and occupies nothing itself.
-enum class ActivityClass : std::uint8_t { kCompute, kCommunication, kCopy, kNone };
-
-/// Kind of work of a kernel or an op, a closed set that is a metric label.
-enum class OpClass : std::uint8_t {
-  kMatmul,
-  kAttention,
-  kConvolution,
-  kElementwise,
-  kNormalization,
-  kReduction,
-  kIndexing,  ///< embedding, gather, scatter, sort
-  kRandom,
-  kCopy,
-  kCommunication,
-  kComposite,  ///< calls other ops, computes nothing itself
-  kUnknown,
-};
-/// Size of arrays that are indexed by class.
-inline constexpr std::size_t kOpClassCount = 12;
-
-/// Label value: `matmul`.
-constexpr std::string_view ToString(OpClass op_class) {
-  constexpr std::array<std::string_view, kOpClassCount> kNames = {
-      "matmul",   "attention", "convolution", "elementwise",   "normalization", "reduction",
-      "indexing", "random",    "copy",        "communication", "composite",     "unknown"};
-  return kNames[static_cast<std::size_t>(op_class)];
-}
-
-/// What a class of work occupies the device with. A class without a line of its own computes.
-constexpr ActivityClass ActivityOf(OpClass op_class) {
-  switch (op_class) {
-    case OpClass::kCommunication:
-      return ActivityClass::kCommunication;
-    case OpClass::kCopy:
-      return ActivityClass::kCopy;
-    case OpClass::kComposite:
-      return ActivityClass::kNone;
-    default:
-      return ActivityClass::kCompute;
-  }
-}
 
 /// One argument of an observed op: a tensor by shape and dtype, or a small scalar, never contents.
 struct OpArgument {
@@ -99,11 +35,6 @@ struct OpSignature {
 
   friend bool operator==(const OpSignature&, const OpSignature&) = default;
 };
-
-/// Index of a signature in the session's table. 0 is the signature of ops that the full table could
-/// not take; it has no count.
-using SignatureId = std::uint32_t;
-inline constexpr SignatureId kOverflowSignature = 0;
 
 /// One op that ran to its end, as an observer saw it. Times are of the session's monotonic clock.
 /// `self_ns` is its time without the ops that it called: the self times of a thread never overlap,
@@ -172,21 +103,31 @@ struct ValueRecord {
 /// The count lowers the coverage of its step and is exported by place and reason.
 struct LossRecord {
   enum class Where : std::uint8_t { kHostRing, kMarkerRing, kSignatureTable, kTimeline, kDevice };
-  enum class Reason : std::uint8_t { kFull, kLate, kInvalidTime };
+  enum class Reason : std::uint8_t {
+    kFull,
+    kLate,
+    kInvalidTime,   ///< untimed (both ends zero) or an end before its start
+    kUnknownCount,  ///< the collector could not say whether it lost something
+  };
   std::int64_t time_ns = 0;
   std::int64_t count = 0;
   Where where = Where::kHostRing;
   Reason reason = Reason::kFull;
 };
 
+/// Sizes of the two sets.
+inline constexpr std::size_t kLossWhereCount = 5;
+inline constexpr std::size_t kLossReasonCount = 4;
+
 /// Label values of `dropped_records_total{where,reason}`.
 constexpr std::string_view ToString(LossRecord::Where where) {
-  constexpr std::array<std::string_view, 5> kNames = {"host_ring", "marker_ring", "signature_table",
-                                                      "timeline", "device"};
+  constexpr std::array<std::string_view, kLossWhereCount> kNames = {
+      "host_ring", "marker_ring", "signature_table", "timeline", "device"};
   return kNames[static_cast<std::size_t>(where)];
 }
 constexpr std::string_view ToString(LossRecord::Reason reason) {
-  constexpr std::array<std::string_view, 3> kNames = {"full", "late", "invalid_time"};
+  constexpr std::array<std::string_view, kLossReasonCount> kNames = {"full", "late", "invalid_time",
+                                                                     "unknown_count"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -200,6 +141,12 @@ struct RecordBatch {
   std::vector<DeclaredRecord> declared;
   std::vector<ValueRecord> values;
   std::vector<LossRecord> losses;
+  std::vector<KernelRecord> kernels;
+  std::vector<FenceRecord> fences;
+  std::vector<OverheadRecord> overheads;
+  std::vector<ClockStepRecord> clock_steps;
+  /// When this was drained, on the session's clock; absent in a replay, where no time passes.
+  std::optional<std::int64_t> drained_at_ns;
   std::int64_t aborted_ops = 0;  ///< ended by an exception: they did not run, nothing is lost
 
   void Clear() {
@@ -209,6 +156,11 @@ struct RecordBatch {
     declared.clear();
     values.clear();
     losses.clear();
+    kernels.clear();
+    fences.clear();
+    overheads.clear();
+    clock_steps.clear();
+    drained_at_ns.reset();
     aborted_ops = 0;
   }
 };

@@ -174,8 +174,8 @@ void ReadEvents(const Json& json, StepReport* report) {
   }
   for (const Json& each : json.at("losses")) {
     LossRecord loss;
-    loss.where = Named<LossRecord::Where, 5>(Text(each, "where"));
-    loss.reason = Named<LossRecord::Reason, 3>(Text(each, "reason"));
+    loss.where = Named<LossRecord::Where, kLossWhereCount>(Text(each, "where"));
+    loss.reason = Named<LossRecord::Reason, kLossReasonCount>(Text(each, "reason"));
     loss.count = each.at("count").get<std::int64_t>();
     report->losses.push_back(loss);
   }
