@@ -2,7 +2,7 @@
 # A process has one state whichever way it came in (Python module, C++ program, injection), so there
 # is one library and everything else links it.
 set(flopledger_layers base flops collect timeline ledger export session)
-foreach(optional IN ITEMS collect_cupti collect_nvtx collect_trace)
+foreach(optional IN ITEMS collect_cupti collect_nvtx)
   if(TARGET flopledger_${optional})
     list(APPEND flopledger_layers ${optional})
   endif()

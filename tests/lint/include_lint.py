@@ -36,7 +36,9 @@ LAYERS: dict[str, Layer] = {
     "src/collect": Layer(("base", "api")),
     "src/collect/cupti": Layer(("collect", "base", "api"), ("cupti",)),
     "src/collect/nvtx": Layer(("collect", "base", "api"), ("nvtx",)),
-    "src/collect/trace": Layer(("collect", "base", "api"), ("simdjson", "sqlite", "zlib")),
+    "src/collect/trace": Layer(
+        ("collect", "base", "api"), ("simdjson", "sqlite", "zlib", "libdeflate")
+    ),
     "src/timeline": Layer(("base", "api"), posix=False, pure=True),
     "src/ledger": Layer(("flops", "timeline", "base", "api"), posix=False, pure=True),
     "src/export": Layer(("base", "api"), ("prometheus", "libevent", "fmt", "json")),
@@ -64,6 +66,7 @@ LIBRARIES: dict[str, re.Pattern[str]] = {
     "simdjson": re.compile(r"^simdjson"),
     "sqlite": re.compile(r"^sqlite3\.h$"),
     "zlib": re.compile(r"^zlib\.h$"),
+    "libdeflate": re.compile(r"^libdeflate\.h$"),
     "nanobind": re.compile(r"^nanobind/"),
     "python": re.compile(r"^Python\.h$"),
     "torch": re.compile(r"^(ATen|c10|torch)/"),
