@@ -52,6 +52,7 @@ Session::Engine::Engine(SessionOptions options, std::unique_ptr<Clock> clock,
       start_ns_(clock_->MonotonicNs()),
       log_(std::move(log)),
       source_(HostSource::Create({}, clock_.get(), ClassifyOp)),
+      marks_(std::make_shared<TrainingMarks>(source_, options_.sequence_length)),
       builder_(BuilderOptions(options_, start_ns_)),
       resolver_({{FlopSource::kOpShapes, CountOp}}),
       outlets_(std::move(outlets)),
@@ -79,12 +80,6 @@ void Session::Engine::Start() {
   worker_ = std::thread([self = shared_from_this()] { self->Work(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(worker_.native_handle(), "flopledger");
-}
-
-std::int64_t Session::Engine::NextStep(std::optional<std::int64_t> given) noexcept {
-  const std::int64_t step = given.value_or(next_step_.load(std::memory_order_relaxed));
-  next_step_.store(step + 1, std::memory_order_relaxed);
-  return step;
 }
 
 void Session::Engine::SetValue(std::string_view name, double value) noexcept {

@@ -22,6 +22,7 @@
 #include "session/log.h"
 #include "session/outlets.h"
 #include "session/process_hooks.h"
+#include "session/training_marks.h"
 #include "timeline/step_builder.h"
 
 namespace flopledger {
@@ -38,9 +39,9 @@ class Session::Engine final : public ProcessListener,
   ~Engine() override;
 
   HostSource& source() { return *source_; }
+  TrainingMarks& marks() { return *marks_; }
   const SessionOptions& options() const { return options_; }
   bool inert() const { return inert_.load(std::memory_order_relaxed); }
-  std::int64_t NextStep(std::optional<std::int64_t> given) noexcept;
   void SetValue(std::string_view name, double value) noexcept;
   void SetCapability(std::string_view name, bool available, std::string_view reason) noexcept;
 
@@ -75,6 +76,7 @@ class Session::Engine final : public ProcessListener,
   const std::int64_t start_ns_;
   const std::unique_ptr<Log> log_;
   std::shared_ptr<HostSource> source_;
+  const std::shared_ptr<TrainingMarks> marks_;
   StepBuilder builder_;
   FlopResolver resolver_;
   const std::unique_ptr<Outlets> outlets_;
@@ -83,7 +85,6 @@ class Session::Engine final : public ProcessListener,
   StepWindow since_log_;
   GapTotals gaps_;
 
-  std::atomic<std::int64_t> next_step_{0};
   std::atomic<bool> inert_{false};
 
   mutable Mutex mutex_;
