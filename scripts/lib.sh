@@ -157,6 +157,25 @@ install_python() {
   printf '%s' "$*" >"$stamp"
 }
 
+# The headers that the device collector is compiled with, all of one CUDA release; their licence
+# forbids to keep them here. The libraries beside them are used by tests, without a driver.
+# shellcheck disable=SC2034  # of the scripts that source this
+CUDA_WHEELS=(nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88
+  nvidia-nvtx==13.0.85)
+
+# Installs them and points the build at them, unless CUPTI_ROOT points elsewhere already. Without
+# them everything else is built and tested, and the device collector says not_built.
+install_cuda_headers() {
+  [[ -n "${CUPTI_ROOT:-}" ]] && return 0
+  if ! install_python cuda --no-deps "${CUDA_WHEELS[@]}"; then
+    complain "no CUDA headers: the device collector is not built"
+    return 0
+  fi
+  CUPTI_ROOT="$("$VENV/bin/python" -c \
+    'import sysconfig; print(sysconfig.get_path("purelib") + "/nvidia/cu13")')"
+  export CUPTI_ROOT
+}
+
 # The hash of everything that the wheel is made from.
 wheel_sources_hash() {
   (
@@ -165,6 +184,7 @@ wheel_sources_hash() {
       -type f -not -path '*/__pycache__/*' -print0 |
       LC_ALL=C sort -z | xargs -0 sha256sum
     "$VENV/bin/python" -VV
+    printf '%s\n' "${CUPTI_ROOT:-}"
   ) | sha256sum | cut -d ' ' -f 1
 }
 

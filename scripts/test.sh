@@ -105,6 +105,7 @@ if ((!quick)); then
 fi
 install_build_tools "${packages[@]}"
 install_python torch "$TORCH" numpy
+install_cuda_headers
 install_python test 'pytest>=8' 'hypothesis>=6.100' 'prometheus-client>=0.20' 'ruff==0.17.6' \
   'transformers>=5' \
   'clang-format==22.1.8'
