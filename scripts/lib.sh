@@ -180,7 +180,8 @@ install_cuda_headers() {
 wheel_sources_hash() {
   (
     cd -- "$REPOSITORY" || exit
-    find CMakeLists.txt pyproject.toml README.md LICENSE cmake include src python_bindings \
+    find CMakeLists.txt pyproject.toml README.md LICENSE cmake docs/alerts docs/grafana include src \
+      python_bindings \
       -type f -not -path '*/__pycache__/*' -print0 |
       LC_ALL=C sort -z | xargs -0 sha256sum
     "$VENV/bin/python" -VV

@@ -19,6 +19,8 @@ enum ExitCode : int {
 void AddPublishedCommand(CLI::App& app, int* exit_code);
 void AddPeaksCommand(CLI::App& app, int* exit_code);
 void AddExplainCommand(CLI::App& app, int* exit_code);
+void AddRulesCommand(CLI::App& app, int* exit_code);
+void AddDashboardCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
 
 /// A subcommand whose help begins with its examples.

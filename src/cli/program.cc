@@ -97,6 +97,8 @@ int RunProgram(int argc, const char* const* argv) {
     AddExplainCommand(app, &exit_code);
     AddPeaksCommand(app, &exit_code);
     AddPublishedCommand(app, &exit_code);
+    AddRulesCommand(app, &exit_code);
+    AddDashboardCommand(app, &exit_code);
     AddVersionCommand(app, &exit_code);
     return Parse(app, argc, argv, exit_code);
   } catch (const std::exception& error) {

@@ -1,4 +1,9 @@
-# cmake -DOUTPUT=... -DASSETS=a;b;c -P embed_assets.cmake: files to one C++ source with their bytes.
+# cmake -DOUTPUT=... -DASSETS=a;b;c [-DHEADER=... -DSIGNATURE=...] -P embed_assets.cmake: files to one
+# C++ source with their bytes, behind a function that the header declares.
+if(NOT HEADER)
+  set(HEADER "export/live_assets.h")
+  set(SIGNATURE "std::span<const LiveAsset> LiveAssets()")
+endif()
 set(arrays "")
 set(entries "")
 set(index 0)
@@ -13,6 +18,10 @@ foreach(asset IN LISTS ASSETS)
     set(type "text/javascript; charset=utf-8")
   elseif(extension STREQUAL ".svg")
     set(type "image/svg+xml")
+  elseif(extension STREQUAL ".json")
+    set(type "application/json")
+  elseif(extension STREQUAL ".yml")
+    set(type "application/yaml")
   else()
     message(FATAL_ERROR "${name}: no content type for '${extension}'")
   endif()
@@ -28,13 +37,13 @@ foreach(asset IN LISTS ASSETS)
   math(EXPR index "${index} + 1")
 endforeach()
 file(WRITE "${OUTPUT}" "// Made by embed_assets.cmake.
-#include \"export/live_assets.h\"
+#include \"${HEADER}\"
 
 namespace flopledger {
 namespace {
 ${arrays}}  // namespace
 
-std::span<const LiveAsset> LiveAssets() {
+${SIGNATURE} {
   static const LiveAsset kAssets[] = {
 ${entries}  };
   return kAssets;

@@ -49,7 +49,7 @@ LAYERS: dict[str, Layer] = {
         ),
         ("spdlog", "fmt"),
     ),
-    "src/cli": Layer(("session", "flops", "export", "api"), ("cli11", "json")),
+    "src/cli": Layer(("session", "flops", "export", "api"), ("cli11", "json", "fmt")),
     "python_bindings": Layer(("api",), ("nanobind", "python", "torch")),
 }
 
