@@ -14,6 +14,7 @@ constexpr std::size_t kHeadBytes = 4096;
 
 constexpr std::array kFormats = {
     TraceFormat{"kineto", IsKineto, OpenKineto},
+    TraceFormat{"nsys", IsNsys, OpenNsys},
 };
 
 struct FileCloser {

@@ -28,6 +28,9 @@ struct TraceOptions {
   /// Names of ops whose arguments matter; sorted. Of an op of these that contains another of these
   /// only the inner one is reported under its name (`flopledger::composite`).
   std::vector<std::string_view> counted_ops;
+  /// Names of annotated ranges that are steps (`*` any text, `?` any letter); empty:
+  /// `ProfilerStep*`, and `step`, `train_step`, `iteration` with a number (range_names.h).
+  std::vector<std::string> step_names;
   std::size_t table_capacity = 65536;  ///< kernel and op signatures, each
 };
 
