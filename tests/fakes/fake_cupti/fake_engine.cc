@@ -1,0 +1,448 @@
+#include "fake_engine.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace fakecupti {
+namespace {
+
+// The stack of external ids, a thread and kind each.
+thread_local std::array<std::vector<std::uint64_t>, 8> external_ids;
+
+// What another tool's callbacks do: take buffers of their own.
+void OtherRequest(std::uint8_t** memory, std::size_t* size) {
+  constexpr std::size_t kSize = 1 << 16;
+  *memory = static_cast<std::uint8_t*>(calloc(1, kSize));
+  *size = kSize;
+}
+void OtherComplete(std::uint8_t* memory, std::size_t, std::size_t) { free(memory); }
+
+}  // namespace
+
+Engine& Engine::Get() {
+  static auto* const engine = new Engine;  // never freed: threads of the client may outlive main
+  return *engine;
+}
+
+CUptiResult Engine::Enter(const char* name, int kind) {
+  std::lock_guard lock(mutex_);
+  ++calls_[name];
+  ++all_calls_;
+  if (!any_failure_.load(std::memory_order_relaxed)) return CUPTI_SUCCESS;
+  for (const std::string& key :
+       {std::string(name) + ":" + std::to_string(kind), std::string(name)}) {
+    auto found = failures_.find(key);
+    if (found == failures_.end() || found->second.times == 0) continue;
+    if (found->second.times > 0) --found->second.times;
+    return static_cast<CUptiResult>(found->second.code);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Register(Request request, Complete complete, bool v2) {
+  std::lock_guard lock(mutex_);
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+  family_ = v2 ? 2 : 1;
+  request_ = std::move(request);
+  complete_ = std::move(complete);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Enable(int kind, bool on, bool v2) {
+  std::lock_guard lock(mutex_);
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (on) {
+    kinds_.insert(kind);
+  } else {
+    kinds_.erase(kind);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::EnableApi(int runtime, std::uint32_t callback_id, bool on, bool v2) {
+  std::lock_guard lock(mutex_);
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (on) {
+    apis_.emplace(runtime, callback_id);
+  } else {
+    apis_.erase({runtime, callback_id});
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Flush(std::uint32_t flags) {
+  std::lock_guard lock(mutex_);
+  const bool forced = (flags & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0;
+  if (forced) {
+    for (auto& buffer : withheld_) ready_.push_back(*buffer);
+    withheld_.clear();
+  }
+  if (current_ && (forced || current_->unfinished.empty())) CompleteCurrent();
+  Deliver();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Dropped(std::size_t* count, bool v2) {
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  *count = dropped.exchange(0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Subscribe(CUpti_SubscriberHandle* handle, bool v2) {
+  std::lock_guard lock(mutex_);
+  if (!v2 && (subscribed_ || subscribed_by_other)) {
+    return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  }
+  subscribed_ = true;
+  *handle = reinterpret_cast<CUpti_SubscriberHandle>(this);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Unsubscribe(CUpti_SubscriberHandle handle) {
+  std::lock_guard lock(mutex_);
+  if (handle != reinterpret_cast<CUpti_SubscriberHandle>(this)) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  subscribed_ = false;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::SetAttribute(CUpti_ActivityAttribute attribute, const void* value) {
+  std::lock_guard lock(mutex_);
+  if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER) {
+    zeroed_ = *static_cast<const std::uint8_t*>(value) != 0;
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Push(CUpti_ExternalCorrelationKind kind, std::uint64_t id, bool v2) {
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (kind <= 0 || static_cast<std::size_t>(kind) >= external_ids.size()) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  external_ids[kind].push_back(id);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Pop(CUpti_ExternalCorrelationKind kind, std::uint64_t* last, bool v2) {
+  if (Mixed(v2)) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (kind <= 0 || static_cast<std::size_t>(kind) >= external_ids.size()) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  if (external_ids[kind].empty()) return CUPTI_ERROR_QUEUE_EMPTY;
+  if (last != nullptr) *last = external_ids[kind].back();
+  external_ids[kind].pop_back();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult Engine::Finalize() {
+  TakeOver(true);
+  return CUPTI_SUCCESS;
+}
+
+std::uint64_t Engine::Timestamp() const {
+  std::uint64_t now = clock_ns.load();
+  if (now == 0) {
+    timespec time{};
+    clock_gettime(CLOCK_REALTIME, &time);
+    now = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  }
+  return now + clock_jump_ns.load();
+}
+
+std::uint32_t Engine::ApiCall(int runtime, std::uint32_t callback_id) {
+  const std::uint32_t correlation = next_correlation.fetch_add(1);
+  {
+    std::lock_guard lock(mutex_);
+    const int kind = runtime != 0 ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+    if (!apis_.contains({runtime, callback_id}) && !kinds_.contains(kind)) return correlation;
+  }
+  for (std::size_t kind = 1; kind < external_ids.size(); ++kind) {
+    if (external_ids[kind].empty()) continue;
+    CUpti_ActivityExternalCorrelation record{};
+    record.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    record.externalKind = static_cast<CUpti_ExternalCorrelationKind>(kind);
+    record.externalId = external_ids[kind].back();
+    record.correlationId = correlation;
+    Append(record.kind, &record, sizeof(record));
+  }
+  CUpti_ActivityAPI api{};
+  api.kind = runtime != 0 ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+  api.cbid = callback_id;
+  api.correlationId = correlation;
+  api.start = api.end = Timestamp();
+  Append(0, &api, sizeof(api));
+  return correlation;
+}
+
+// Kind 0: whether or not it is enabled.
+void Engine::Append(int kind, const void* record, std::size_t size) {
+  std::lock_guard lock(mutex_);
+  if (kind != 0 && !kinds_.contains(kind)) return;
+  if (std::uint8_t* place = Reserve(size)) std::memcpy(place, record, size);
+}
+
+void Engine::AppendKernel(const fakecupti_kernel& kernel) {
+  // Written as the newest struct and cut to the size of the one in use: a prefix of each other.
+  CUpti_ActivityKernel10 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  record.start = kernel.start;
+  record.end = kernel.end;
+  record.deviceId = kernel.device;
+  record.contextId = kernel.context;
+  record.streamId = kernel.stream;
+  record.gridX = kernel.grid[0];
+  record.gridY = kernel.grid[1];
+  record.gridZ = kernel.grid[2];
+  record.blockX = kernel.block[0];
+  record.blockY = kernel.block[1];
+  record.blockZ = kernel.block[2];
+  record.staticSharedMemory = kernel.static_shared_bytes;
+  record.dynamicSharedMemory = kernel.dynamic_shared_bytes;
+  record.correlationId = kernel.correlation;
+  record.name = kernel.name;
+  record.graphNodeId = kernel.graph_node;
+  record.graphId = kernel.graph;
+  record.isDeviceLaunched = kernel.launched_by_device;
+
+  std::lock_guard lock(mutex_);
+  if (!kinds_.contains(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return;
+  const std::size_t size = KernelRecordSize(kernel_record);
+  std::uint8_t* place = Reserve(size);
+  if (place == nullptr) return;
+  std::memcpy(place, &record, size);
+  if (kernel.end == 0 && kernel.start != 0) {
+    current_->unfinished.emplace_back(
+        kernel.correlation, place - current_->memory + offsetof(CUpti_ActivityKernel10, end));
+  }
+}
+
+std::uint8_t* Engine::Reserve(std::size_t size) {
+  const std::size_t limit = records_per_buffer;
+  if (current_ &&
+      (current_->size - current_->used < size || (limit != 0 && current_->records >= limit))) {
+    CompleteCurrent();
+    Deliver();
+  }
+  if (!current_ && !RequestBuffer(size)) {
+    ++dropped;
+    ++dropped_total;
+    return nullptr;
+  }
+  std::uint8_t* place = current_->memory + current_->used;
+  current_->used += size;
+  ++current_->records;
+  return place;
+}
+
+bool Engine::RequestBuffer(std::size_t record_size) {
+  if (!request_) return false;
+  Buffer buffer;
+  ++requests;
+  request_(&buffer.memory, &buffer.size);
+  if (buffer.memory == nullptr || buffer.size == 0) {
+    ++refused;
+    if (version < 27) ++violations;  // the real one crashes
+    return false;
+  }
+  CheckBuffer(buffer.memory, buffer.size);
+  ++outstanding;
+  if (buffer.size < record_size) {
+    Return(buffer);
+    return false;
+  }
+  current_ = std::make_unique<Buffer>(std::move(buffer));
+  return true;
+}
+
+void Engine::CheckBuffer(const std::uint8_t* memory, std::size_t size) {
+  if (reinterpret_cast<std::uintptr_t>(memory) % 8 != 0) ++violations;
+  if (!held_memory_.insert(const_cast<std::uint8_t*>(memory)).second) ++violations;
+  const bool clean =
+      std::all_of(memory, memory + size, [](std::uint8_t byte) { return byte == 0; });
+  if (zeroed_ && !clean) ++violations;
+}
+
+void Engine::CompleteCurrent() {
+  if (!current_->unfinished.empty()) {
+    withheld_.push_back(std::move(current_));
+    return;
+  }
+  ready_.push_back(std::move(*current_));
+  current_.reset();
+}
+
+void Engine::Deliver() {
+  if (hold_ || ready_.empty()) return;
+  if (use_thread_) {
+    wake_.notify_one();
+    return;
+  }
+  std::deque<Buffer> buffers = std::move(ready_);
+  ready_.clear();
+  if (shuffle_seed != 0) {
+    std::mt19937 random(shuffle_seed);
+    std::shuffle(buffers.begin(), buffers.end(), random);
+    shuffle_seed = random();
+  }
+  for (const Buffer& buffer : buffers) {
+    if (keep > 0) {
+      --keep;
+      continue;  // outstanding for ever
+    }
+    Return(buffer);
+  }
+}
+
+void Engine::Return(const Buffer& buffer) {
+  held_memory_.erase(buffer.memory);
+  --outstanding;
+  complete_(buffer.memory, buffer.size, buffer.used);
+}
+
+void Engine::DeliveryLoop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stop_thread_ || (!ready_.empty() && !hold_); });
+    if (ready_.empty() || hold_) return;
+    const Buffer buffer = ready_.front();
+    ready_.pop_front();
+    if (keep > 0) {
+      --keep;
+      continue;
+    }
+    held_memory_.erase(buffer.memory);
+    --outstanding;
+    delivering_ = true;
+    auto complete = complete_;
+    lock.unlock();  // the library's own thread: beside requests, flushes and other completions
+    complete(buffer.memory, buffer.size, buffer.used);
+    lock.lock();
+    delivering_ = false;
+    delivered_.notify_all();
+  }
+}
+
+void Engine::Reset() {
+  UseThread(false);
+  std::lock_guard lock(mutex_);
+  failures_.clear();
+  any_failure_ = false;
+  calls_.clear();
+  all_calls_ = 0;
+  request_ = nullptr;
+  complete_ = nullptr;
+  family_ = 0;
+  subscribed_ = zeroed_ = hold_ = false;
+  kinds_.clear();
+  apis_.clear();
+  current_.reset();
+  withheld_.clear();
+  ready_.clear();
+  held_memory_.clear();
+  version = 130001;
+  kernel_record = 10;
+  clock_ns = 0;
+  clock_jump_ns = 0;
+  next_correlation = 1;
+  records_per_buffer = 0;
+  shuffle_seed = 0;
+  keep = 0;
+  subscribed_by_other = false;
+  requests = refused = violations = dropped_total = 0;
+  outstanding = 0;
+  dropped = 0;
+}
+
+void Engine::Fail(const std::string& function, int code, int times) {
+  std::lock_guard lock(mutex_);
+  failures_[function] = {.code = code, .times = times};
+  any_failure_ = true;
+}
+
+void Engine::Finish(std::uint32_t correlation, std::uint64_t end) {
+  std::lock_guard lock(mutex_);
+  auto finish = [&](Buffer& buffer) {
+    for (auto& [id, offset] : buffer.unfinished) {
+      if (id == correlation) std::memcpy(buffer.memory + offset, &end, sizeof(end));
+    }
+    std::erase_if(buffer.unfinished, [&](const auto& entry) { return entry.first == correlation; });
+  };
+  if (current_) finish(*current_);
+  for (auto& buffer : withheld_) finish(*buffer);
+  for (auto& buffer : withheld_) {
+    if (buffer->unfinished.empty()) ready_.push_back(*buffer);
+  }
+  std::erase_if(withheld_, [](const auto& buffer) { return buffer->unfinished.empty(); });
+  Deliver();
+}
+
+void Engine::Hold(bool on) {
+  std::lock_guard lock(mutex_);
+  hold_ = on;
+  Deliver();
+}
+
+void Engine::UseThread(bool on) {
+  std::unique_lock lock(mutex_);
+  if (on == use_thread_) return;
+  use_thread_ = on;
+  stop_thread_ = !on;
+  if (on) {
+    thread_ = std::thread([this] { DeliveryLoop(); });
+    return;
+  }
+  wake_.notify_all();
+  std::thread thread = std::move(thread_);
+  lock.unlock();
+  thread.join();
+  lock.lock();
+  Deliver();
+}
+
+void Engine::WaitDelivered() {
+  std::unique_lock lock(mutex_);
+  delivered_.wait(lock,
+                  [this] { return !use_thread_ || ((ready_.empty() || hold_) && !delivering_); });
+}
+
+// Another tool ends the library's session (`finalize`), or puts its own callbacks in our place.
+void Engine::TakeOver(bool finalize) {
+  std::lock_guard lock(mutex_);
+  // Buffers of ours are gone with the session: the tool that did it does not know them.
+  current_.reset();
+  withheld_.clear();
+  ready_.clear();
+  kinds_.clear();
+  apis_.clear();
+  family_ = 0;
+  request_ = nullptr;
+  complete_ = nullptr;
+  if (!finalize) {
+    request_ = OtherRequest;
+    complete_ = OtherComplete;
+    family_ = 1;
+    kinds_.insert(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
+}
+
+bool Engine::KindEnabled(int kind) {
+  std::lock_guard lock(mutex_);
+  return kinds_.contains(kind);
+}
+
+std::uint64_t Engine::Calls(const char* function) {
+  std::lock_guard lock(mutex_);
+  if (function == nullptr) return all_calls_;
+  auto found = calls_.find(function);
+  return found == calls_.end() ? 0 : found->second;
+}
+
+int Engine::Depth(CUpti_ExternalCorrelationKind kind) {
+  return static_cast<int>(external_ids[kind].size());
+}
+
+}  // namespace fakecupti
