@@ -9,6 +9,7 @@ find_package(Libevent MODULE REQUIRED COMPONENTS core extra pthreads)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(CUPTI QUIET)
+find_package(NVTX QUIET)
 
 if(FLOPLEDGER_WITH_CUPTI STREQUAL "ON" AND NOT CUPTI_FOUND)
   message(FATAL_ERROR "FLOPLEDGER_WITH_CUPTI=ON, but no CUPTI headers: ${CUPTI_NOT_FOUND_MESSAGE}")

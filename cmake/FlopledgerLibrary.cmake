@@ -29,6 +29,8 @@ endforeach()
 # instantiations in, so that no other library in the process binds to ours.
 target_link_options(flopledger PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/flopledger.map")
+# NVTX keeps pointers into this library, and threads of ours run in it: it is never unloaded.
+target_link_options(flopledger PRIVATE "LINKER:-z,nodelete")
 if(NOT FLOPLEDGER_SANITIZER AND NOT FLOPLEDGER_BUILD_FUZZERS)
   target_link_options(flopledger PRIVATE "LINKER:--no-undefined")
 endif()

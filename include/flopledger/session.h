@@ -12,6 +12,7 @@
 #include "flopledger/convention.h"
 #include "flopledger/host_ops.h"
 #include "flopledger/model_flops.h"
+#include "flopledger/nvtx.h"
 #include "flopledger/peak.h"
 #include "flopledger/report_sink.h"
 #include "flopledger/run_totals.h"
@@ -46,6 +47,7 @@ struct SessionOptions {
   std::string jsonl_path = {};     ///< step log; empty: none
   std::string log_level = "info";  ///< debug, info, warning, error, off
   HttpOptions http = {};
+  NvtxOptions nvtx = {};
   bool handle_sigterm = true;  ///< flush closed steps when SIGTERM would end the process
   bool manual_pump = false;    ///< no worker thread; the owner calls `PumpOnce`
   std::vector<std::unique_ptr<ReportSink>> sinks = {};  ///< besides the built-in ones

@@ -53,6 +53,7 @@ Session::Engine::Engine(SessionOptions options, std::unique_ptr<Clock> clock,
       log_(std::move(log)),
       source_(HostSource::Create({}, clock_.get(), ClassifyOp)),
       marks_(std::make_shared<TrainingMarks>(source_, options_.sequence_length)),
+      nvtx_(options_.nvtx, marks_),
       builder_(BuilderOptions(options_, start_ns_)),
       resolver_({{FlopSource::kOpShapes, CountOp}}),
       outlets_(std::move(outlets)),
@@ -137,6 +138,9 @@ void Session::Engine::AnnounceState() {
   for (const Capability& failed : outlets_->TakeFailures()) {
     SetCapability(failed.name, failed.available, failed.reason);
   }
+  if (const std::optional<Capability> nvtx = nvtx_.TakeChange(*log_)) {
+    SetCapability(nvtx->name, nvtx->available, nvtx->reason);
+  }
   SessionState state;
   bool too_many_values = false;
   {
@@ -213,6 +217,7 @@ void Session::Engine::LogStep(const StepReport& report) {
 
 void Session::Engine::Conclude() {
   Pump();
+  nvtx_.Stop();
   source_->Stop();
   batch_.Clear();
   source_->Drain(batch_);
@@ -272,6 +277,7 @@ void Session::Engine::Work() {
 
 void Session::Engine::Disable(const std::string& why) noexcept {
   try {
+    nvtx_.Stop();
     source_->Stop();
     log_->Warn("flopledger stops counting, the training goes on: " + why);
     {
@@ -328,6 +334,7 @@ void Session::Engine::Close(DurationNs limit) noexcept {
 
 void Session::Engine::BecomeInert() noexcept {
   inert_.store(true, std::memory_order_relaxed);
+  nvtx_.BecomeInert();
   source_->BecomeInert();
   outlets_->CloseInChild();
 }

@@ -20,6 +20,7 @@
 #include "ledger/flop_resolver.h"
 #include "ledger/reconcile.h"
 #include "session/log.h"
+#include "session/nvtx_input.h"
 #include "session/outlets.h"
 #include "session/process_hooks.h"
 #include "session/training_marks.h"
@@ -77,6 +78,7 @@ class Session::Engine final : public ProcessListener,
   const std::unique_ptr<Log> log_;
   std::shared_ptr<HostSource> source_;
   const std::shared_ptr<TrainingMarks> marks_;
+  NvtxInput nvtx_;
   StepBuilder builder_;
   FlopResolver resolver_;
   const std::unique_ptr<Outlets> outlets_;

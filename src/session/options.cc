@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "collect/nvtx/nvtx_rules.h"
+
 namespace flopledger {
 namespace {
 
@@ -32,6 +34,8 @@ std::optional<Status> FindWrongOption(const SessionOptions& options) {
                   fmt::format("{} is {}; accepted: {} to {}", field.name, field.value, field.least,
                               field.most));
   }
+  const auto rules = NvtxRuleBook::Create(options.nvtx.steps, options.nvtx.phases);
+  if (!rules) return rules.error();
   for (const PeakRate& peak : options.peaks) {
     const double rate = peak.rate.value();
     if (!std::isfinite(rate) || rate < 1e9 || rate > 1e17) {

@@ -7,6 +7,7 @@
 
 #include "export/flat_values.h"
 #include "session/engine.h"
+#include "session/environment.h"
 
 // Calls of the training thread: one clock read and one write into its own ring each.
 
@@ -23,6 +24,7 @@ Session::~Session() {
 
 Result<std::unique_ptr<Session>> Session::Create(SessionOptions options) {
   try {
+    CloseSessionFromEnvironment();
     Result<std::shared_ptr<Engine>> engine =
         Engine::Create(std::move(options), std::make_unique<SystemClock>());
     if (!engine) return tl::unexpected(engine.error());

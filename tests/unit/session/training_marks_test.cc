@@ -44,8 +44,7 @@ TEST_F(TrainingMarksTest, RangesMakeTheSameStepsAsCalls) {
   EXPECT_TRUE(marks.BeginStep(Origin::kNvtx, 7));
   marks.EndStep(Origin::kNvtx, false);
   EXPECT_TRUE(marks.BeginStep(Origin::kNvtx, std::nullopt));
-  EXPECT_THAT(Steps(),
-              ElementsAre(Pair(kStepBegin, 7), Pair(kStepEnd, 0), Pair(kStepBegin, 8)));
+  EXPECT_THAT(Steps(), ElementsAre(Pair(kStepBegin, 7), Pair(kStepEnd, 0), Pair(kStepBegin, 8)));
   EXPECT_EQ(marks.ignored_steps(), 0);
 }
 
