@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 4096;
 
+// An XSpace begins with a line feed, which is also white space before JSON: it is asked first.
 constexpr std::array kFormats = {
+    TraceFormat{"xplane", IsXPlane, OpenXPlane},
     TraceFormat{"kineto", IsKineto, OpenKineto},
     TraceFormat{"nsys", IsNsys, OpenNsys},
 };

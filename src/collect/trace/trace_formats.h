@@ -34,5 +34,7 @@ bool IsKineto(std::string_view head, bool compressed);
 Result<TraceSources> OpenKineto(const std::string& path, const TraceOptions& options);
 bool IsNsys(std::string_view head, bool compressed);
 Result<TraceSources> OpenNsys(const std::string& path, const TraceOptions& options);
+bool IsXPlane(std::string_view head, bool compressed);
+Result<TraceSources> OpenXPlane(const std::string& path, const TraceOptions& options);
 
 }  // namespace flopledger
