@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,9 +60,10 @@ struct KernelRecord {
 };
 
 /// Puts the step boundary at `boundary_ns` into the launch order: what has a smaller launch order
-/// was launched before it.
+/// was launched before it. Begins and ends of steps both have one; without the one of an end, work
+/// launched behind the last step's end is taken to be of that step.
 struct FenceRecord {
-  std::int64_t boundary_ns = 0;  ///< `MarkerRecord::time_ns` of the boundary
+  std::int64_t boundary_ns = 0;  ///< `MarkerRecord::time_ns` of the step's begin or end
   LaunchOrder launch_order = 0;
 };
 
@@ -73,10 +75,12 @@ struct OverheadRecord {
   Kind kind = Kind::kOther;
 };
 
+inline constexpr std::size_t kOverheadKindCount = 5;
+
 /// Label values of the collector's own cost.
 constexpr std::string_view ToString(OverheadRecord::Kind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"buffer_flush", "instrumentation", "resource",
-                                                      "compiler", "other"};
+  constexpr std::array<std::string_view, kOverheadKindCount> kNames = {
+      "buffer_flush", "instrumentation", "resource", "compiler", "other"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -132,8 +132,8 @@ constexpr std::string_view ToString(LossRecord::Reason reason) {
 }
 
 /// What a source hands on: values, in any order; the timeline sorts by their times. Markers of a
-/// batch are at least as new as its ops (sources drain ops first), so that no op can overtake the
-/// boundary that precedes it.
+/// batch are at least as new as its ops and kernels (sources drain those first), so that no op and
+/// no launch can overtake the boundary that precedes it; fences may come later.
 struct RecordBatch {
   std::vector<OpRecord> ops;
   std::vector<MarkerRecord> markers;

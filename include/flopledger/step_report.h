@@ -25,6 +25,14 @@ constexpr std::string_view ToString(StepResult result) {
   return kNames[static_cast<std::size_t>(result)];
 }
 
+/// What ends a step's interval: the host's boundary, or the end of the last kernel that the step
+/// launched on any of its devices. Over many steps both add up to the same time.
+enum class StepBoundary : std::uint8_t { kHost, kDevice };
+
+constexpr std::string_view ToString(StepBoundary boundary) {
+  return boundary == StepBoundary::kDevice ? "device" : "host";
+}
+
 /// Where a count came from. The absence of a count is a `CoverageGap`, never a zero.
 enum class FlopSource : std::uint8_t { kCounter, kOpShapes, kCompiler, kLearned, kDeclared };
 

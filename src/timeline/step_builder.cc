@@ -1,9 +1,23 @@
 #include "timeline/step_builder.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace flopledger {
 namespace {
+
+std::string_view NameOf(DeviceSteps::Closing closing) {
+  switch (closing) {
+    case DeviceSteps::Closing::kFence:
+      return "fence";
+    case DeviceSteps::Closing::kLag:
+      return "lag";
+    case DeviceSteps::Closing::kTimeout:
+      return "timeout";
+    default:
+      return "next_boundary";
+  }
+}
 
 Phase SectionAt(const std::vector<SectionChange>& sections, std::int64_t time_ns) {
   auto after = std::upper_bound(
@@ -24,6 +38,9 @@ void Count(std::vector<LossRecord>& losses, const LossRecord& loss) {
 
 }  // namespace
 
+StepBuilder::StepBuilder(const Options& options)
+    : options_(options), device_(options.device), host_busy_(options.interval_limit) {}
+
 StepBuilder::OpenStep* StepBuilder::StepAt(std::int64_t time_ns) {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (step->timeline.start_ns <= time_ns) return &*step;
@@ -31,23 +48,15 @@ StepBuilder::OpenStep* StepBuilder::StepAt(std::int64_t time_ns) {
   return nullptr;
 }
 
-void StepBuilder::CountLate() {
-  if (steps_.empty()) {
-    ++pending_late_;
-  } else {
-    ++steps_.front().timeline.late_records;
-  }
+void StepBuilder::CountLate(std::int64_t count) {
+  (steps_.empty() ? pending_late_ : steps_.front().timeline.late_records) += count;
 }
 
 void StepBuilder::BeginStep(const MarkerRecord& marker) {
   OpenStep next;
   next.timeline.step = marker.step;
   next.timeline.start_ns = marker.time_ns;
-  next.merge_at = options_.interval_limit;
   next.section_depth = section_stack_.size();
-  if (!section_stack_.empty()) {
-    next.sections.push_back({.time_ns = marker.time_ns, .section = section_stack_.back()});
-  }
   if (steps_.empty()) {
     if (!first_start_ns_) {
       first_start_ns_ = marker.time_ns;
@@ -58,10 +67,10 @@ void StepBuilder::BeginStep(const MarkerRecord& marker) {
   } else {
     OpenStep& last = steps_.back();
     last.timeline.end_ns = marker.time_ns;
-    if (last.timeline.closed_by.empty()) last.timeline.closed_by = "next_boundary";
     last.closed_in = generation_;
   }
   steps_.push_back(std::move(next));
+  device_.BeginStep(marker.time_ns);
 }
 
 void StepBuilder::ChangeSection(const MarkerRecord& marker) {
@@ -73,9 +82,9 @@ void StepBuilder::ChangeSection(const MarkerRecord& marker) {
     if (found == section_stack_.rend()) return;
     section_stack_.erase(std::next(found).base());
   }
-  if (steps_.empty()) return;
+  if (steps_.empty()) sections_.clear();  // only the last one matters to the first step
   const Phase section = section_stack_.empty() ? Phase::kOther : section_stack_.back();
-  steps_.back().sections.push_back({.time_ns = marker.time_ns, .section = section});
+  sections_.push_back({.time_ns = marker.time_ns, .section = section});
 }
 
 void StepBuilder::CloseSectionsOf(OpenStep& step, std::int64_t time_ns) {
@@ -83,7 +92,14 @@ void StepBuilder::CloseSectionsOf(OpenStep& step, std::int64_t time_ns) {
   if (section_stack_.size() <= step.section_depth) return;
   section_stack_.resize(step.section_depth);
   const Phase section = section_stack_.empty() ? Phase::kOther : section_stack_.back();
-  step.sections.push_back({.time_ns = time_ns, .section = section});
+  sections_.push_back({.time_ns = time_ns, .section = section});
+}
+
+void StepBuilder::ForgetSectionsBefore(std::int64_t time_ns) {
+  const auto after = std::partition_point(
+      sections_.begin(), sections_.end(),
+      [time_ns](const SectionChange& change) { return change.time_ns <= time_ns; });
+  if (after != sections_.begin()) sections_.erase(sections_.begin(), std::prev(after));
 }
 
 void StepBuilder::AddMarker(const MarkerRecord& marker) {
@@ -102,6 +118,7 @@ void StepBuilder::AddMarker(const MarkerRecord& marker) {
     case MarkerRecord::Kind::kStepFailed:
       if (OpenStep* step = StepAt(marker.time_ns)) {
         step->exit_ns = marker.time_ns;
+        if (step == &steps_.back()) device_.ExitStep(marker.time_ns);
         if (marker.kind == MarkerRecord::Kind::kStepFailed) {
           step->timeline.complete = false;
           step->timeline.closed_by = "exception";
@@ -117,18 +134,6 @@ void StepBuilder::AddMarker(const MarkerRecord& marker) {
       if (OpenStep* step = StepAt(marker.time_ns)) step->timeline.declaration_lost = true;
       return;
   }
-}
-
-void StepBuilder::AddInterval(OpenStep& step, const ActivityInterval& interval) {
-  if (step.intervals.size() >= step.merge_at) {
-    MergeIntervals(step.intervals);
-    if (step.intervals.size() > options_.interval_limit / 2) {
-      step.dropped_interval_time += DurationNs(interval.end_ns - interval.start_ns);
-      step.merge_at = step.intervals.size();
-      return;
-    }
-  }
-  step.intervals.push_back(interval);
 }
 
 void StepBuilder::AddOp(const OpRecord& op) {
@@ -147,7 +152,7 @@ void StepBuilder::AddOp(const OpRecord& op) {
   }
   Phase phase = op.phase;
   if (phase == Phase::kForward) {
-    const Phase section = SectionAt(step->sections, op.start_ns);
+    const Phase section = SectionAt(sections_, op.start_ns);
     if (section != Phase::kOther) phase = section;
   }
   OpSum& sum = step->ops[{op.signature, phase}];
@@ -156,16 +161,9 @@ void StepBuilder::AddOp(const OpRecord& op) {
   sum.op_class = op.op_class;
   ++sum.launches;
   sum.self_time += DurationNs(op.self_ns);
-  const ActivityClass activity = ActivityOf(op.op_class);
-  if (activity != ActivityClass::kNone) {
-    // An op that runs on over a boundary occupies the device in both steps.
-    for (OpenStep& each : steps_) {
-      if (&each == step ||
-          (each.timeline.start_ns >= op.start_ns && each.timeline.start_ns < op.end_ns)) {
-        AddInterval(each, {.start_ns = op.start_ns, .end_ns = op.end_ns, .activity = activity});
-      }
-    }
-  }
+  // Intervals know no steps: what runs on over a boundary occupies the device in both.
+  host_busy_.Add(
+      {.start_ns = op.start_ns, .end_ns = op.end_ns, .activity = ActivityOf(op.op_class)});
 }
 
 void StepBuilder::AddLoss(const LossRecord& loss) {
@@ -182,13 +180,63 @@ void StepBuilder::AddLoss(const LossRecord& loss) {
 
 void StepBuilder::Add(const RecordBatch& batch) {
   ++generation_;
+  device_.BeginBatch(batch.drained_at_ns);
   std::vector<MarkerRecord> markers = batch.markers;
   std::stable_sort(
       markers.begin(), markers.end(),
       [](const MarkerRecord& a, const MarkerRecord& b) { return a.time_ns < b.time_ns; });
   for (const MarkerRecord& marker : markers) AddMarker(marker);
   for (const OpRecord& op : batch.ops) AddOp(op);
+  AddKernels(batch);
   for (const LossRecord& loss : batch.losses) AddLoss(loss);
+  AddDeclarations(batch);
+  AddCollectorRecords(batch);
+}
+
+void StepBuilder::AddKernels(const RecordBatch& batch) {
+  for (const FenceRecord& fence : batch.fences) device_.AddFence(fence);
+  const bool sections = !sections_.empty();
+  for (const KernelRecord& kernel : batch.kernels) {
+    Phase phase = kernel.phase;
+    if (sections && phase == Phase::kForward) {
+      const Phase section = SectionAt(sections_, kernel.start_ns);
+      if (section != Phase::kOther) phase = section;
+    }
+    device_.Add(kernel, phase);
+  }
+  CountDeviceLosses();
+}
+
+void StepBuilder::CountDeviceLosses() {
+  if (const std::int64_t late = device_.TakeLate()) CountLate(late);
+  if (const std::int64_t invalid = device_.TakeInvalid()) {
+    AddLoss({.count = invalid,
+             .where = LossRecord::Where::kTimeline,
+             .reason = LossRecord::Reason::kInvalidTime});
+  }
+  if (const std::int64_t full = device_.TakeOverflow()) {
+    AddLoss({.count = full,
+             .where = LossRecord::Where::kTimeline,
+             .reason = LossRecord::Reason::kFull});
+  }
+}
+
+void StepBuilder::AddCollectorRecords(const RecordBatch& batch) {
+  if (steps_.empty()) return;
+  for (const OverheadRecord& overhead : batch.overheads) {
+    if (overhead.end_ns < overhead.start_ns) continue;
+    OpenStep* step = StepAt(overhead.start_ns);
+    StepTimeline& timeline = step == nullptr ? steps_.front().timeline : step->timeline;
+    timeline.collector_overhead[static_cast<std::size_t>(overhead.kind)] +=
+        DurationNs(overhead.end_ns - overhead.start_ns);
+  }
+  for (const ClockStepRecord& clock_step : batch.clock_steps) {
+    OpenStep* step = StepAt(clock_step.time_ns);
+    (step == nullptr ? steps_.front() : *step).timeline.clock_step = clock_step;
+  }
+}
+
+void StepBuilder::AddDeclarations(const RecordBatch& batch) {
   for (const TokenRecord& token : batch.tokens) {
     OpenStep* step = StepAt(token.time_ns);
     if (step == nullptr) {
@@ -222,27 +270,42 @@ void StepBuilder::Add(const RecordBatch& batch) {
   }
 }
 
-StepTimeline StepBuilder::Close(OpenStep& step) const {
-  StepTimeline result = std::move(step.timeline);
-  MergeIntervals(step.intervals);
-  DeviceTime device = PartitionTime(result.start_ns, result.end_ns, step.intervals, step.sections);
-  // What is known to be lost cannot be called idle.
-  auto& idle = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kIdle)];
-  auto& untracked = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kUntracked)];
-  // A step without a single op was not watched, whatever was promised.
+DeviceTime StepBuilder::HostDevice(const OpenStep& step, const StepTimeline& result) {
+  // The ops are the kernels. A step without a single op was not watched, whatever was promised.
+  DeviceTime device = host_busy_.Partition(result.start_ns, result.end_ns, sections_);
   const bool watched = options_.observed && !step.ops.empty();
-  std::int64_t to_move = watched ? step.dropped_interval_time.ns() : result.wall().ns();
-  for (std::size_t i = 0; i < kPhaseCount; ++i) {
-    const DurationNs moved(std::min(to_move, idle[i].ns()));
-    idle[i] -= moved;
-    untracked[i] += moved;
-    to_move -= moved.ns();
-  }
-  for (const auto& [key, sum] : step.ops) {
+  const DurationNs dropped = host_busy_.TakeDropped();
+  MoveIdleToUntracked(device, watched ? dropped : result.wall());
+  for (const OpSum& sum : result.ops) {
     if (ActivityOf(sum.op_class) != ActivityClass::kNone) device.kernel_time_sum += sum.self_time;
-    result.ops.push_back(sum);
   }
-  result.devices.push_back(device);
+  return device;
+}
+
+StepTimeline StepBuilder::Close(OpenStep& step) {
+  StepTimeline result = std::move(step.timeline);
+  const std::int64_t host_end_ns = result.end_ns;
+  DeviceSteps::Work work = device_.TakeFront();
+  // Device times on both sides of a clock's jump cannot be compared; the host's can.
+  if (work.end_ns && !result.clock_step && result.closed_by != "close") {
+    result.boundary = StepBoundary::kDevice;
+    result.end_ns = *work.end_ns;
+  }
+  if (last_end_ns_) result.start_ns = *last_end_ns_;
+  result.end_ns = std::max(result.start_ns, result.end_ns);
+  last_end_ns_ = result.end_ns;
+
+  for (const auto& [key, sum] : step.ops) result.ops.push_back(sum);
+  result.kernels = std::move(work.kernels);
+  result.unlaunched_kernels = work.unlaunched;
+  result.boundary_estimated = work.estimated;
+  result.devices = device_.TakeTime(result.start_ns, result.end_ns, sections_);
+  for (std::size_t i = 0; i < work.time_by_device.size(); ++i) {
+    result.devices[i].kernel_time_sum = work.time_by_device[i];
+  }
+  if (result.devices.empty()) result.devices.push_back(HostDevice(step, result));
+  host_busy_.ForgetBefore(result.end_ns);
+  ForgetSectionsBefore(std::min(result.end_ns, host_end_ns));
   for (const auto& [key, token] : step.tokens) result.tokens.push_back(token);
   for (const auto& [key, value] : step.values) result.values.push_back(value);
   return result;
@@ -252,6 +315,11 @@ std::optional<StepTimeline> StepBuilder::Take() {
   if (steps_.empty()) return std::nullopt;
   OpenStep& first = steps_.front();
   if (!first.closed_in || (!finished_ && *first.closed_in == generation_)) return std::nullopt;
+  if (steps_.size() > 1) {
+    const DeviceSteps::Closing closing = device_.FrontClosing();
+    if (closing == DeviceSteps::Closing::kWait) return std::nullopt;
+    if (first.timeline.closed_by.empty()) first.timeline.closed_by = NameOf(closing);
+  }
   StepTimeline result = Close(first);
   steps_.pop_front();
   return result;
@@ -259,6 +327,8 @@ std::optional<StepTimeline> StepBuilder::Take() {
 
 DurationNs StepBuilder::Finish(std::int64_t now_ns) {
   finished_ = true;
+  device_.Finish();
+  CountDeviceLosses();
   if (steps_.empty() || steps_.back().closed_in) return DurationNs();
   OpenStep& last = steps_.back();
   last.closed_in = generation_;
@@ -270,7 +340,9 @@ DurationNs StepBuilder::Finish(std::int64_t now_ns) {
     last.timeline.complete = false;
     last.timeline.closed_by = "close";
   }
-  return DurationNs(std::max<std::int64_t>(0, now_ns - last.timeline.end_ns));
+  std::int64_t end_ns = last.timeline.end_ns;
+  if (last.exit_ns) end_ns = std::max(end_ns, device_.LastEnd().value_or(end_ns));
+  return DurationNs(std::max<std::int64_t>(0, now_ns - end_ns));
 }
 
 }  // namespace flopledger

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "flopledger/records.h"
+#include "timeline/busy_time.h"
+#include "timeline/device_steps.h"
 #include "timeline/step_timeline.h"
 #include "timeline/time_partition.h"
 
@@ -15,9 +17,11 @@ namespace flopledger {
 
 /// Folds records into steps and hands out each step once, when nothing more of it is to come.
 ///
-/// A step lasts from its boundary to the next one; an op belongs to the step in which it started. A
-/// step closes one `Add` after the batch with the next boundary: sources drain ops before markers,
-/// so by then every op that the boundary followed has arrived. Later ones are counted as late.
+/// On the host a step goes from its boundary to the next one, and an op belongs to the step in
+/// which it started. A step closes one `Add` after the batch with the next boundary: sources drain
+/// ops before markers, so by then every op that the boundary followed has arrived. With device work
+/// it also waits for that (`DeviceSteps`), and its interval ends where its last kernel ended; the
+/// next one begins there. Later records are counted as late.
 ///
 ///     builder.Add(batch);
 ///     while (auto step = builder.Take()) Reconcile(*step, ...);
@@ -27,12 +31,15 @@ class StepBuilder {
  public:
   struct Options {
     bool observed = true;  ///< ops are reported; without, all time of a step is untracked
-    std::size_t interval_limit = 1 << 18;  ///< kept intervals of a step
+    std::size_t interval_limit = 1 << 18;  ///< kept intervals of a device
     std::int64_t session_start_ns = 0;
+    DeviceSteps::Options device = {};
   };
 
-  explicit StepBuilder(const Options& options) : options_(options) {}
+  explicit StepBuilder(const Options& options);
 
+  /// A device source counts from here on: steps wait for their device work.
+  void SetDeviceCounting(bool counting) { device_.SetCounting(counting); }
   void Add(const RecordBatch& batch);
   /// The next closed step in order, if there is one.
   std::optional<StepTimeline> Take();
@@ -42,14 +49,10 @@ class StepBuilder {
 
  private:
   struct OpenStep {
-    StepTimeline timeline;
+    StepTimeline timeline;  // times are the host's until it closes
     std::optional<std::int64_t> exit_ns;
     std::optional<std::uint64_t> closed_in;  // the Add in which the next boundary came
-    std::vector<ActivityInterval> intervals;
-    std::size_t merge_at = 0;
-    std::size_t section_depth = 0;  // sections that were open when it began
-    DurationNs dropped_interval_time;
-    std::vector<SectionChange> sections;
+    std::size_t section_depth = 0;           // sections that were open when it began
     std::map<std::pair<SignatureId, Phase>, OpSum> ops;
     std::map<std::pair<std::int64_t, std::int64_t>, TokenRecord> tokens;
     std::map<std::uint32_t, ValueRecord> values;
@@ -62,14 +65,23 @@ class StepBuilder {
   void CloseSectionsOf(OpenStep& step, std::int64_t time_ns);
   void AddOp(const OpRecord& op);
   void AddLoss(const LossRecord& loss);
-  void AddInterval(OpenStep& step, const ActivityInterval& interval);
-  StepTimeline Close(OpenStep& step) const;
-  void CountLate();
+  void AddKernels(const RecordBatch& batch);
+  void CountDeviceLosses();
+  void AddDeclarations(const RecordBatch& batch);
+  void AddCollectorRecords(const RecordBatch& batch);
+  StepTimeline Close(OpenStep& step);
+  DeviceTime HostDevice(const OpenStep& step, const StepTimeline& result);
+  void ForgetSectionsBefore(std::int64_t time_ns);
+  void CountLate(std::int64_t count = 1);
 
   const Options options_;
   std::uint64_t generation_ = 0;
   bool finished_ = false;
   std::deque<OpenStep> steps_;
+  DeviceSteps device_;
+  BusyTime host_busy_;                       // by the times of ops
+  std::vector<SectionChange> sections_;      // sorted; those that may still be asked for
+  std::optional<std::int64_t> last_end_ns_;  // of the step that closed last
   std::optional<std::int64_t> first_start_ns_;
   std::vector<Phase> section_stack_;
   std::int64_t pending_late_ = 0;

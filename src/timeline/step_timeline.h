@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,17 @@ struct OpSum {
   DurationNs self_time;
 };
 
+/// All device work of one step of one signature that one op launched in one phase.
+struct KernelSum {
+  KernelId kernel = kOverflowKernel;
+  SignatureId op = kOverflowSignature;  ///< only with `op_known`
+  Phase phase = Phase::kForward;
+  OpClass op_class = OpClass::kUnknown;  ///< by the rule for the kernel's name
+  bool op_known = false;
+  std::int64_t launches = 0;
+  DurationNs time;  ///< sum of durations
+};
+
 /// Work that users' own formulas declared for a step.
 struct DeclaredSum {
   Flops forward;
@@ -33,12 +45,18 @@ struct StepTimeline {
   std::int64_t step = 0;
   bool complete = true;
   std::string closed_by;
-  std::int64_t start_ns = 0;
+  StepBoundary boundary = StepBoundary::kHost;  ///< what `end_ns` is the time of
+  std::int64_t start_ns = 0;                    ///< the end of the step before
   std::int64_t end_ns = 0;
   DurationNs excluded_before;  ///< of the first step: time since the session began
 
   std::vector<DeviceTime> devices;
-  std::vector<OpSum> ops;           ///< sorted by signature, then phase
+  std::vector<OpSum> ops;                     ///< sorted by signature, then phase
+  std::vector<KernelSum> kernels;             ///< sorted by kernel, then op, phase, class
+  std::int64_t unlaunched_kernels = 0;        ///< their launch is not known: placed by their start
+  bool boundary_estimated = false;            ///< the fence of its end was lost: put by start times
+  std::optional<ClockStepRecord> clock_step;  ///< device times of the step are not trusted
+  std::array<DurationNs, kOverheadKindCount> collector_overhead{};  ///< by `OverheadRecord::Kind`
   std::vector<TokenRecord> tokens;  ///< equal rows summed up, sorted
   std::optional<DeclaredSum> declared;
   std::vector<ValueRecord> values;  ///< the last one of each name

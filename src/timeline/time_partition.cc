@@ -1,94 +1,69 @@
 #include "timeline/time_partition.h"
 
 #include <algorithm>
-#include <array>
+#include <limits>
 
-// A sweep over the edges of all intervals. Between two edges nothing changes, so the stretch goes
-// whole to the highest class that is open there.
+#include "timeline/busy_time.h"
+
+// A sweep from change to change. Between two changes nothing happens, so the stretch goes whole to
+// the highest class that is open there.
 
 namespace flopledger {
 namespace {
 
-struct Edge {
-  std::int64_t time_ns = 0;
-  int activity = -1;  // -1: a section change
-  int delta = 0;
-  Phase section = Phase::kOther;
-};
-
-DeviceState StateOf(const std::array<int, 3>& open) {
-  if (open[static_cast<std::size_t>(ActivityClass::kCompute)] > 0) return DeviceState::kCompute;
-  if (open[static_cast<std::size_t>(ActivityClass::kCommunication)] > 0) {
-    return DeviceState::kExposedCommunication;
-  }
-  if (open[static_cast<std::size_t>(ActivityClass::kCopy)] > 0) return DeviceState::kExposedCopy;
-  return DeviceState::kIdle;
-}
+constexpr std::array<DeviceState, kBusyClassCount> kStateOf = {
+    DeviceState::kCompute, DeviceState::kExposedCommunication, DeviceState::kExposedCopy};
 
 }  // namespace
 
-void MergeIntervals(std::vector<ActivityInterval>& intervals) {
-  std::sort(intervals.begin(), intervals.end(),
-            [](const ActivityInterval& a, const ActivityInterval& b) {
-              return a.activity != b.activity ? a.activity < b.activity : a.start_ns < b.start_ns;
-            });
-  std::size_t kept = 0;
-  for (const ActivityInterval& interval : intervals) {
-    if (kept > 0 && intervals[kept - 1].activity == interval.activity &&
-        interval.start_ns <= intervals[kept - 1].end_ns) {
-      intervals[kept - 1].end_ns = std::max(intervals[kept - 1].end_ns, interval.end_ns);
-    } else {
-      intervals[kept++] = interval;
-    }
+DeviceTime PartitionBusy(std::int64_t start_ns, std::int64_t end_ns, const BusyByClass& busy,
+                         std::span<const SectionChange> sections) {
+  DeviceTime result;
+  std::array<std::span<const BusyInterval>::iterator, kBusyClassCount> next{};
+  for (std::size_t i = 0; i < kBusyClassCount; ++i) {
+    next[i] = std::partition_point(
+        busy[i].begin(), busy[i].end(),
+        [start_ns](const BusyInterval& interval) { return interval.end_ns <= start_ns; });
   }
-  intervals.resize(kept);
+  auto change = sections.begin();
+  Phase section = Phase::kOther;
+  for (std::int64_t at = start_ns; at < end_ns;) {
+    for (; change != sections.end() && change->time_ns <= at; ++change) section = change->section;
+    std::int64_t until = end_ns;
+    if (change != sections.end()) until = std::min(until, change->time_ns);
+    DeviceState state = DeviceState::kIdle;
+    for (std::size_t i = kBusyClassCount; i-- > 0;) {
+      while (next[i] != busy[i].end() && next[i]->end_ns <= at) ++next[i];
+      if (next[i] == busy[i].end()) continue;
+      const bool open = next[i]->start_ns <= at;
+      if (open) state = kStateOf[i];
+      until = std::min(until, open ? next[i]->end_ns : next[i]->start_ns);
+    }
+    result
+        .by_state_and_section[static_cast<std::size_t>(state)][static_cast<std::size_t>(section)] +=
+        DurationNs(until - at);
+    at = until;
+  }
+  return result;
 }
 
 DeviceTime PartitionTime(std::int64_t start_ns, std::int64_t end_ns,
                          std::span<const ActivityInterval> intervals,
                          std::span<const SectionChange> sections) {
-  DeviceTime result;
-  std::vector<Edge> edges;
-  edges.reserve(intervals.size() * 2 + sections.size());
-  for (const ActivityInterval& interval : intervals) {
-    if (interval.activity == ActivityClass::kNone) continue;
-    const std::int64_t from = std::max(interval.start_ns, start_ns);
-    const std::int64_t to = std::min(interval.end_ns, end_ns);
-    if (from >= to) continue;
-    const int activity = static_cast<int>(interval.activity);
-    edges.push_back({.time_ns = from, .activity = activity, .delta = 1});
-    edges.push_back({.time_ns = to, .activity = activity, .delta = -1});
-  }
-  Phase section = Phase::kOther;
-  for (const SectionChange& change : sections) {
-    if (change.time_ns <= start_ns) {
-      section = change.section;
-    } else if (change.time_ns < end_ns) {
-      edges.push_back({.time_ns = change.time_ns, .section = change.section});
-    }
-  }
-  // Stable: of two section changes at one time the later one counts.
-  std::stable_sort(edges.begin(), edges.end(),
-                   [](const Edge& a, const Edge& b) { return a.time_ns < b.time_ns; });
+  BusyTime busy(std::numeric_limits<std::size_t>::max());
+  for (const ActivityInterval& interval : intervals) busy.Add(interval);
+  return busy.Partition(start_ns, end_ns, sections);
+}
 
-  std::array<int, 3> open{};
-  std::int64_t at = start_ns;
-  auto spend_until = [&](std::int64_t time_ns) {
-    auto& cell = result.by_state_and_section[static_cast<std::size_t>(StateOf(open))]
-                                            [static_cast<std::size_t>(section)];
-    cell += DurationNs(time_ns - at);
-    at = time_ns;
-  };
-  for (const Edge& edge : edges) {
-    spend_until(edge.time_ns);
-    if (edge.activity < 0) {
-      section = edge.section;
-    } else {
-      open[static_cast<std::size_t>(edge.activity)] += edge.delta;
-    }
+void MoveIdleToUntracked(DeviceTime& device, DurationNs amount) {
+  auto& idle = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kIdle)];
+  auto& untracked = device.by_state_and_section[static_cast<std::size_t>(DeviceState::kUntracked)];
+  for (std::size_t i = 0; i < kPhaseCount && amount.ns() > 0; ++i) {
+    const DurationNs moved(std::min(amount.ns(), idle[i].ns()));
+    idle[i] -= moved;
+    untracked[i] += moved;
+    amount -= moved;
   }
-  if (at < end_ns) spend_until(end_ns);
-  return result;
 }
 
 }  // namespace flopledger

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,6 +17,18 @@ struct ActivityInterval {
   ActivityClass activity = ActivityClass::kCompute;
 };
 
+/// A stretch of time in which something of one class ran.
+struct BusyInterval {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// Classes that occupy a device: compute, communication, copy.
+inline constexpr std::size_t kBusyClassCount = 3;
+
+/// Busy time of a device by class, each sorted by time and disjoint.
+using BusyByClass = std::array<std::span<const BusyInterval>, kBusyClassCount>;
+
 /// From `time_ns` on the program is in this section.
 struct SectionChange {
   std::int64_t time_ns = 0;
@@ -26,11 +39,15 @@ struct SectionChange {
 /// the rest idle. The result sums to `end - start` exactly, whatever overlaps. Pure.
 ///
 /// `sections` is sorted by time; before its first entry the section is `kOther`.
+DeviceTime PartitionBusy(std::int64_t start_ns, std::int64_t end_ns, const BusyByClass& busy,
+                         std::span<const SectionChange> sections);
+
+/// Time of which intervals are known to be lost cannot be called idle.
+void MoveIdleToUntracked(DeviceTime& device, DurationNs amount);
+
+/// The same for intervals in any order, which may overlap.
 DeviceTime PartitionTime(std::int64_t start_ns, std::int64_t end_ns,
                          std::span<const ActivityInterval> intervals,
                          std::span<const SectionChange> sections);
-
-/// Joins what overlaps or touches within each class; loses nothing of the unions.
-void MergeIntervals(std::vector<ActivityInterval>& intervals);
 
 }  // namespace flopledger

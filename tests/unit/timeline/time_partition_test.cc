@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "timeline/busy_time.h"
+
 namespace flopledger {
 namespace {
 
@@ -80,10 +82,47 @@ TEST(TimePartitionTest, EqualsACellPerNanosecondOnRandomInput) {
     EXPECT_EQ(In(time, DeviceState::kExposedCommunication), expected[1]);
     EXPECT_EQ(In(time, DeviceState::kExposedCopy), expected[2]);
     EXPECT_EQ(In(time, DeviceState::kIdle), expected[3]);
-    MergeIntervals(intervals);
-    const DeviceTime merged = PartitionTime(0, length, intervals, {});
-    EXPECT_EQ(merged.by_state_and_section, time.by_state_and_section);
+    // Cut in two and forgotten in between, the parts add up to the whole.
+    BusyTime busy(1000);
+    for (const ActivityInterval& interval : intervals) busy.Add(interval);
+    const int cut = static_cast<int>(random() % static_cast<unsigned>(length + 1));
+    const DeviceTime first = busy.Partition(0, cut, {});
+    busy.ForgetBefore(cut);
+    const DeviceTime second = busy.Partition(cut, length, {});
+    for (std::size_t state = 0; state < kDeviceStateCount; ++state) {
+      const auto which = static_cast<DeviceState>(state);
+      EXPECT_EQ(In(first, which) + In(second, which), In(time, which));
+    }
   }
+}
+
+TEST(BusyTimeTest, WhatArrivesFarOutOfOrderIsMergedNotLost) {
+  // Two streams of 20,000 intervals each, delivered one stream after the other, both backwards.
+  BusyTime busy(1 << 20);
+  for (std::int64_t i = 20000; i-- > 0;) {
+    busy.Add({.start_ns = i * 10, .end_ns = i * 10 + 4, .activity = kCompute});
+  }
+  for (std::int64_t i = 20000; i-- > 0;) {
+    busy.Add({.start_ns = i * 10 + 2, .end_ns = i * 10 + 7, .activity = kCompute});
+  }
+  const DeviceTime time = busy.Partition(0, 200000, {});
+  EXPECT_EQ(In(time, DeviceState::kCompute), 20000 * 7);
+  EXPECT_EQ(busy.size(), 20000u);
+  busy.ForgetBefore(100000);
+  EXPECT_EQ(busy.size(), 10000u);
+}
+
+TEST(BusyTimeTest, WhatIsBeforeTheFloorIsForgottenAndWhatExceedsTheLimitIsAnAmount) {
+  BusyTime busy(2);
+  busy.ForgetBefore(100);
+  busy.Add({.start_ns = 10, .end_ns = 90, .activity = kCompute});
+  EXPECT_EQ(busy.size(), 0u);
+  busy.Add({.start_ns = 90, .end_ns = 110, .activity = kCompute});
+  busy.Add({.start_ns = 120, .end_ns = 130, .activity = kCopy});
+  busy.Add({.start_ns = 140, .end_ns = 155, .activity = kCopy});
+  EXPECT_EQ(busy.TakeDropped().ns(), 15);
+  EXPECT_EQ(busy.TakeDropped().ns(), 0);
+  EXPECT_EQ(In(busy.Partition(100, 200, {}), DeviceState::kCompute), 10);
 }
 
 }  // namespace
