@@ -260,12 +260,15 @@ bool ReadLine(const std::string& line, std::optional<StepLog>* log) {
 Result<StepLog> ReadStepLog(const std::string& text) {
   std::optional<StepLog> log;
   std::int64_t unreadable = 0;
+  std::int64_t first_unreadable = 0;
+  std::int64_t number = 0;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
     const std::string line = text.substr(begin, end - begin);
     begin = end + 1;
+    ++number;
     if (line.empty()) continue;
     try {
       if (!ReadLine(line, &log)) {
@@ -274,7 +277,7 @@ Result<StepLog> ReadStepLog(const std::string& text) {
                                 kJsonSchemaVersion));
       }
     } catch (const std::exception&) {
-      ++unreadable;
+      if (++unreadable == 1) first_unreadable = number;
     }
   }
   if (!log) {
@@ -284,6 +287,7 @@ Result<StepLog> ReadStepLog(const std::string& text) {
                             text.size(), kJsonSchemaVersion));
   }
   log->unreadable_lines = unreadable;
+  log->first_unreadable_line = first_unreadable;
   log->has_cut_line = begin < text.size();
   return *std::move(log);
 }
