@@ -97,7 +97,6 @@ int RunProgram(int argc, const char* const* argv) {
     AddExplainCommand(app, &exit_code);
     AddPeaksCommand(app, &exit_code);
     AddPublishedCommand(app, &exit_code);
-    AddReportCommand(app, &exit_code);
     AddRulesCommand(app, &exit_code);
     AddDashboardCommand(app, &exit_code);
     AddVersionCommand(app, &exit_code);

@@ -36,6 +36,7 @@ Result<std::shared_ptr<Session::Engine>> Session::Engine::Create(SessionOptions 
   std::shared_ptr<Engine> engine(new Engine(std::move(options), std::move(clock),
                                             std::move(description), *std::move(log),
                                             *std::move(outlets)));
+  if (Result<bool> opened = engine->OpenCapture(); !opened) return tl::unexpected(opened.error());
   engine->Start();
   return engine;
 }

@@ -138,6 +138,9 @@ void Session::Engine::AnnounceState() {
   for (const Capability& failed : outlets_->TakeFailures()) {
     SetCapability(failed.name, failed.available, failed.reason);
   }
+  if (std::optional<Capability> change = capture_ ? capture_->TakeChange(*log_) : std::nullopt) {
+    SetCapability(change->name, change->available, change->reason);
+  }
   if (const std::optional<Capability> nvtx = nvtx_.TakeChange(*log_)) {
     SetCapability(nvtx->name, nvtx->available, nvtx->reason);
   }
@@ -157,10 +160,30 @@ void Session::Engine::AnnounceState() {
   outlets_->Announce(state);
 }
 
+Result<bool> Session::Engine::OpenCapture() {
+  auto capture = CaptureOutput::Create(options_, description_, start_ns_);
+  if (!capture) return tl::unexpected(capture.error());
+  capture_ = *std::move(capture);
+  return true;
+}
+
+void Session::Engine::Capture() {
+  if (!capture_) return;
+  std::vector<std::string> names;
+  if (!batch_.values.empty()) {
+    MutexLock lock(mutex_);
+    names = value_names_;
+  }
+  capture_->tap().Write(
+      batch_,
+      {.ops = &source_->signatures(), .value_names = names, .now_ns = clock_->MonotonicNs()});
+}
+
 void Session::Engine::Pump() {
   batch_.Clear();
   source_->Drain(batch_);
   builder_.Add(batch_);
+  Capture();
   while (std::optional<StepTimeline> timeline = builder_.Take()) Publish(*std::move(timeline));
   AnnounceState();
 }
@@ -222,6 +245,8 @@ void Session::Engine::Conclude() {
   batch_.Clear();
   source_->Drain(batch_);
   builder_.Add(batch_);
+  Capture();
+  if (capture_) capture_->tap().Finish(close_ns_);
   const DurationNs trailing = builder_.Finish(close_ns_);
   while (std::optional<StepTimeline> timeline = builder_.Take()) Publish(*std::move(timeline));
   RunTotals totals;

@@ -19,6 +19,7 @@
 #include "flopledger/session.h"
 #include "ledger/flop_resolver.h"
 #include "ledger/reconcile.h"
+#include "session/capture_output.h"
 #include "session/log.h"
 #include "session/nvtx_input.h"
 #include "session/outlets.h"
@@ -64,6 +65,8 @@ class Session::Engine final : public ProcessListener,
   void Start();
   void Work();
   void Pump();
+  Result<bool> OpenCapture();
+  void Capture();
   void Publish(StepTimeline timeline);
   void LogStep(const StepReport& report);
   void Conclude();
@@ -83,6 +86,7 @@ class Session::Engine final : public ProcessListener,
   FlopResolver resolver_;
   const std::unique_ptr<Outlets> outlets_;
   RecordBatch batch_;
+  std::unique_ptr<CaptureOutput> capture_;
   int complete_steps_ = 0;
   StepWindow since_log_;
   GapTotals gaps_;

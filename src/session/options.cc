@@ -26,6 +26,7 @@ std::optional<Status> FindWrongOption(const SessionOptions& options) {
       IntegerField{"log_every_steps", options.log_every_steps, 0, 1'000'000'000},
       IntegerField{"device_count", options.device_count, 1, 1024},
       IntegerField{"sequence_length", options.sequence_length, 0, std::int64_t{1} << 40},
+      IntegerField{"capture_max_bytes", options.capture_max_bytes, 64 << 10, std::int64_t{1} << 50},
       IntegerField{"http.base_port", options.http.base_port, 0, 65535},
   };
   for (const IntegerField& field : fields) {

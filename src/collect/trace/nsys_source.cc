@@ -323,7 +323,11 @@ Result<bool> NsysSource::Read(RecordBatch& batch) {
     const std::int64_t end_ns = ends_.empty() ? kNever : ends_.top().time_ns;
     Result<bool> taken = true;
     if (!ends_.empty() && end_ns <= range_ns && end_ns <= work_ns) {
-      batch.markers.push_back(ends_.top().marker);
+      const MarkerRecord& end = ends_.top().marker;
+      batch.markers.push_back(end);
+      if (end.kind == MarkerRecord::Kind::kStepEnd) {
+        batch.fences.push_back({.boundary_ns = end_ns, .launch_order = end_ns});
+      }
       ends_.pop();
     } else if (range_ && range_ns <= work_ns) {
       TakeRange(*range_, batch);

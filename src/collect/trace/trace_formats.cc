@@ -17,6 +17,7 @@ constexpr std::array kFormats = {
     TraceFormat{"xplane", IsXPlane, OpenXPlane},
     TraceFormat{"kineto", IsKineto, OpenKineto},
     TraceFormat{"nsys", IsNsys, OpenNsys},
+    TraceFormat{"capture", IsCapture, OpenCapture},
 };
 
 struct FileCloser {

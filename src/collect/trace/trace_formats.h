@@ -32,6 +32,8 @@ Result<TraceSources> OpenTrace(const std::string& path, const TraceOptions& opti
 /// Each reader's pair of functions.
 bool IsKineto(std::string_view head, bool compressed);
 Result<TraceSources> OpenKineto(const std::string& path, const TraceOptions& options);
+bool IsCapture(std::string_view head, bool compressed);
+Result<TraceSources> OpenCapture(const std::string& path, const TraceOptions& options);
 bool IsNsys(std::string_view head, bool compressed);
 Result<TraceSources> OpenNsys(const std::string& path, const TraceOptions& options);
 bool IsXPlane(std::string_view head, bool compressed);

@@ -226,9 +226,10 @@ void XPlaneSource::MakeMarks() {
                                  .step = step.number,
                                  .kind = MarkerRecord::Kind::kStepBegin},
                       .fence = true});
-    marks_.push_back(
-        {.marker = {
-             .time_ns = step.end_ns, .step = step.number, .kind = MarkerRecord::Kind::kStepEnd}});
+    marks_.push_back({.marker = {.time_ns = step.end_ns,
+                                 .step = step.number,
+                                 .kind = MarkerRecord::Kind::kStepEnd},
+                      .fence = true});
   }
   for (const Range& section : sections_) {
     if (steps.empty() || section.line != steps.front().line) continue;
