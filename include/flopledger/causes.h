@@ -42,9 +42,9 @@ inline constexpr std::array kLostCauses = {
 inline constexpr std::string_view kAbovePeakCause = "above_peak";
 
 /// Ids of `Finding`. Closed: a label set.
-inline constexpr std::array<std::string_view, 6> kFindingIds = {
-    "above_peak",  "mfu_above_hfu", "executed_below_declared",
-    "unexplained", "coverage_gap",  "token_lengths_assumed"};
+inline constexpr std::array<std::string_view, 8> kFindingIds = {
+    "above_peak",   "mfu_above_hfu",         "executed_below_declared", "unexplained",
+    "coverage_gap", "token_lengths_assumed", "clock_stepped",           "boundary_estimated"};
 
 /// Reasons for time that is left out of the step counters. Closed: a label set.
 inline constexpr std::array<std::string_view, 4> kExclusionReasons = {

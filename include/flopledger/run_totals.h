@@ -42,7 +42,9 @@ struct FLOPLEDGER_EXPORT RunTotals {
   std::array<std::int64_t, 3> steps{};  ///< by StepResult
   std::map<std::pair<LossRecord::Where, LossRecord::Reason>, std::int64_t> dropped;
   std::int64_t late_records = 0;
+  std::int64_t unlaunched_kernels = 0;
   DurationNs overhead;
+  std::array<DurationNs, kOverheadKindCount> collector_overhead{};  ///< by `OverheadRecord::Kind`
 
   void Add(const StepReport& report);
   /// Time that belongs to no step: before the first boundary, after the last one.

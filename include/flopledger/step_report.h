@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flopledger/convention.h"
+#include "flopledger/device_time.h"
 #include "flopledger/dtype.h"
 #include "flopledger/export.h"
 #include "flopledger/peak.h"
@@ -23,14 +24,6 @@ enum class StepResult : std::uint8_t { kComplete, kWarmup, kIncomplete };
 constexpr std::string_view ToString(StepResult result) {
   constexpr std::array<std::string_view, 3> kNames = {"complete", "warmup", "incomplete"};
   return kNames[static_cast<std::size_t>(result)];
-}
-
-/// What ends a step's interval: the host's boundary, or the end of the last kernel that the step
-/// launched on any of its devices. Over many steps both add up to the same time.
-enum class StepBoundary : std::uint8_t { kHost, kDevice };
-
-constexpr std::string_view ToString(StepBoundary boundary) {
-  return boundary == StepBoundary::kDevice ? "device" : "host";
 }
 
 /// Where a count came from. The absence of a count is a `CoverageGap`, never a zero.
@@ -51,32 +44,6 @@ constexpr std::string_view ToString(CoverageKind kind) {
                                                                        "unknown"};
   return kNames[static_cast<std::size_t>(kind)];
 }
-
-/// Exclusive states of a device; in every step they sum to the wall time to the nanosecond.
-enum class DeviceState : std::uint8_t {
-  kCompute,
-  kExposedCommunication,
-  kExposedCopy,
-  kIdle,
-  kUntracked,  ///< time whose intervals were lost
-};
-inline constexpr std::size_t kDeviceStateCount = 5;
-
-constexpr std::string_view ToString(DeviceState state) {
-  constexpr std::array<std::string_view, kDeviceStateCount> kNames = {
-      "compute", "exposed_communication", "exposed_copy", "idle", "untracked"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
-/// Time of one device in one step by state and by the section that the program was in.
-struct FLOPLEDGER_EXPORT DeviceTime {
-  std::uint16_t device = 0;
-  std::array<std::array<DurationNs, kPhaseCount>, kDeviceStateCount> by_state_and_section{};
-  DurationNs kernel_time_sum;  ///< sum of durations, for comparison with the union; may exceed wall
-
-  DurationNs InState(DeviceState state) const;
-  DurationNs InSection(Phase section) const;
-};
 
 /// Executed FLOPs of one dtype from one source.
 struct ExecutedPart {
@@ -118,11 +85,18 @@ struct KernelTime {
 };
 
 /// Why a kernel has no count.
-enum class GapReason : std::uint8_t { kNoRule, kNoShape, kSignatureTableFull, kRecordLost };
+enum class GapReason : std::uint8_t {
+  kNoRule,
+  kNoShape,
+  kSignatureTableFull,
+  kRecordLost,
+  kNoOp,  ///< a kernel that no op is linked to, of a kind that may have FLOPs
+};
+inline constexpr std::size_t kGapReasonCount = 5;
 
 constexpr std::string_view ToString(GapReason reason) {
-  constexpr std::array<std::string_view, 4> kNames = {"no_rule", "no_shape", "signature_table_full",
-                                                      "record_lost"};
+  constexpr std::array<std::string_view, kGapReasonCount> kNames = {
+      "no_rule", "no_shape", "signature_table_full", "record_lost", "no_op"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -213,7 +187,9 @@ struct RunTotals;
 struct FLOPLEDGER_EXPORT StepReport {
   std::int64_t step = 0;
   StepResult result = StepResult::kComplete;
-  std::string closed_by;      ///< `next_boundary`, `exit`, `close`, `exception`
+  /// `fence`, `lag`, `timeout` (device work); `next_boundary`, `exit`, `close`, `exception`
+  std::string closed_by;
+  StepBoundary boundary = StepBoundary::kHost;
   std::int64_t start_ns = 0;  ///< of the session's monotonic clock
   std::int64_t end_ns = 0;
   DurationNs wall;
@@ -221,7 +197,7 @@ struct FLOPLEDGER_EXPORT StepReport {
   double end_unix_seconds = 0;  ///< wall-clock time of the end, for display only
 
   std::vector<DeviceTime> devices;
-  std::array<DurationNs, kPhaseCount> op_time_by_phase{};  ///< sums of self times
+  std::array<DurationNs, kPhaseCount> op_time_by_phase{};  ///< sums: of kernels, else self times
   TokenCount tokens;
 
   ExecutedFlops executed;
@@ -240,7 +216,9 @@ struct FLOPLEDGER_EXPORT StepReport {
   std::vector<LossRecord> losses;
   std::vector<TrainingValue> values;
   std::int64_t late_records = 0;
-  DurationNs overhead;  ///< flopledger's own time on the worker for this step
+  std::int64_t unlaunched_kernels = 0;  ///< their launch is not known: placed by their start
+  DurationNs overhead;                  ///< flopledger's own time on the worker for this step
+  std::array<DurationNs, kOverheadKindCount> collector_overhead{};  ///< by `OverheadRecord::Kind`
 
   ConventionId convention;
 

@@ -36,7 +36,11 @@ void RunTotals::Exclude(const std::string& reason, DurationNs time) { excluded[r
 void RunTotals::Add(const StepReport& report) {
   ++steps[static_cast<std::size_t>(report.result)];
   late_records += report.late_records;
+  unlaunched_kernels += report.unlaunched_kernels;
   overhead += report.overhead;
+  for (std::size_t i = 0; i < kOverheadKindCount; ++i) {
+    collector_overhead[i] += report.collector_overhead[i];
+  }
   for (const LossRecord& loss : report.losses) dropped[{loss.where, loss.reason}] += loss.count;
   if (report.excluded_before.ns() > 0) Exclude("before_first_step", report.excluded_before);
   if (report.result != StepResult::kComplete) {

@@ -1,6 +1,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/rank_logs.h"
+#include "flopledger/status.h"
 
 namespace flopledger::cli {
 
@@ -19,6 +24,7 @@ enum ExitCode : int {
 void AddPublishedCommand(CLI::App& app, int* exit_code);
 void AddPeaksCommand(CLI::App& app, int* exit_code);
 void AddExplainCommand(CLI::App& app, int* exit_code);
+void AddReportCommand(CLI::App& app, int* exit_code);
 void AddRulesCommand(CLI::App& app, int* exit_code);
 void AddDashboardCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
@@ -26,6 +32,15 @@ void AddVersionCommand(CLI::App& app, int* exit_code);
 /// A subcommand whose help begins with its examples.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description,
                      const char* examples);
+
+/// `--steps FIRST:LAST`, into options that outlive the application.
+void AddStepRange(CLI::App* command, RunLogOptions* options);
+
+/// Says why an input is refused, and returns kBadInput.
+int Refuse(const Status& status);
+
+/// Writes a file, or standard output for `-`; what went wrong, or nothing.
+std::optional<Status> WriteFile(const std::string& path, const std::string& text);
 
 /// Parses and runs; texts go to standard output and standard error. Never throws.
 int RunProgram(int argc, const char* const* argv);

@@ -147,7 +147,8 @@ void ReadTimes(const Json& json, StepReport* report) {
                                each.at("launches").get<std::int64_t>(), Time(each, "time_ns")});
   }
   for (const Json& each : json.at("gaps")) {
-    report->gaps.push_back({Text(each, "name"), Named<GapReason, 4>(Text(each, "reason")),
+    report->gaps.push_back({Text(each, "name"),
+                            Named<GapReason, kGapReasonCount>(Text(each, "reason")),
                             each.at("launches").get<std::int64_t>(), Time(each, "time_ns")});
   }
 }
@@ -184,6 +185,22 @@ void ReadEvents(const Json& json, StepReport* report) {
   }
 }
 
+// Fields that logs of 0.1 do not have.
+void ReadDeviceFields(const Json& json, StepReport* report) {
+  if (json.contains("boundary") && Text(json, "boundary") == ToString(StepBoundary::kDevice)) {
+    report->boundary = StepBoundary::kDevice;
+  }
+  if (json.contains("unlaunched_kernels")) {
+    report->unlaunched_kernels = json.at("unlaunched_kernels").get<std::int64_t>();
+  }
+  if (!json.contains("collector_overhead_ns")) return;
+  for (const auto& [kind, ns] : json.at("collector_overhead_ns").items()) {
+    const auto index =
+        static_cast<std::size_t>(Named<OverheadRecord::Kind, kOverheadKindCount>(kind));
+    report->collector_overhead[index] = DurationNs(ns.get<std::int64_t>());
+  }
+}
+
 StepReport StepOf(const Json& json) {
   StepReport report;
   report.step = json.at("step").get<std::int64_t>();
@@ -204,6 +221,7 @@ StepReport StepOf(const Json& json) {
   ReadEvents(json, &report);
   report.late_records = json.at("late_records").get<std::int64_t>();
   report.overhead = Time(json, "overhead_ns");
+  ReadDeviceFields(json, &report);
   report.convention = {Text(json, "convention"), HashOf(Text(json, "convention_hash"))};
   return report;
 }
@@ -242,12 +260,15 @@ bool ReadLine(const std::string& line, std::optional<StepLog>* log) {
 Result<StepLog> ReadStepLog(const std::string& text) {
   std::optional<StepLog> log;
   std::int64_t unreadable = 0;
+  std::int64_t first_unreadable = 0;
+  std::int64_t number = 0;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
     const std::string line = text.substr(begin, end - begin);
     begin = end + 1;
+    ++number;
     if (line.empty()) continue;
     try {
       if (!ReadLine(line, &log)) {
@@ -256,7 +277,7 @@ Result<StepLog> ReadStepLog(const std::string& text) {
                                 kJsonSchemaVersion));
       }
     } catch (const std::exception&) {
-      ++unreadable;
+      if (++unreadable == 1) first_unreadable = number;
     }
   }
   if (!log) {
@@ -266,6 +287,7 @@ Result<StepLog> ReadStepLog(const std::string& text) {
                             text.size(), kJsonSchemaVersion));
   }
   log->unreadable_lines = unreadable;
+  log->first_unreadable_line = first_unreadable;
   log->has_cut_line = begin < text.size();
   return *std::move(log);
 }

@@ -21,7 +21,8 @@ struct StepLog {
   bool has_summary = false;           ///< the run ended in good order
   bool has_cut_line = false;          ///< the last line has no end: killed while it was written
   std::int64_t unreadable_lines = 0;  ///< whole lines that are not what a step log holds
-  std::int64_t gaps_left_out = 0;     ///< names that a step had no room for
+  std::int64_t first_unreadable_line = 0;  ///< from 1; 0: there is none
+  std::int64_t gaps_left_out = 0;          ///< names that a step had no room for
 };
 
 /// Reads what `JsonlSink` wrote. A cut last line is normal, unreadable lines are counted; of a file

@@ -190,9 +190,14 @@ void PrometheusSink::SetReport(const StepReport& report) {
 }
 
 void PrometheusSink::PublishPage() {
-  table_.SetCounters(Metric::kOverheadSeconds, {{{"worker"}, totals_.overhead.seconds()},
-                                                {{"publish"}, publish_seconds_},
-                                                {{"render"}, page_->render_seconds()}});
+  std::vector<MetricSample> overhead = {{{"worker"}, totals_.overhead.seconds()},
+                                        {{"publish"}, publish_seconds_},
+                                        {{"render"}, page_->render_seconds()}};
+  for (std::size_t i = 0; i < kOverheadKindCount; ++i) {
+    overhead.push_back({{"cupti_" + Name(static_cast<OverheadRecord::Kind>(i))},
+                        totals_.collector_overhead[i].seconds()});
+  }
+  table_.SetCounters(Metric::kOverheadSeconds, std::move(overhead));
   page_->Publish(table_, run_.identity);
 }
 

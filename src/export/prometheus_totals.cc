@@ -30,9 +30,12 @@ constexpr std::pair<LossRecord::Where, LossRecord::Reason> kLosses[] = {
     {LossRecord::Where::kHostRing, LossRecord::Reason::kFull},
     {LossRecord::Where::kMarkerRing, LossRecord::Reason::kFull},
     {LossRecord::Where::kSignatureTable, LossRecord::Reason::kFull},
+    {LossRecord::Where::kTimeline, LossRecord::Reason::kFull},
     {LossRecord::Where::kTimeline, LossRecord::Reason::kLate},
     {LossRecord::Where::kTimeline, LossRecord::Reason::kInvalidTime},
     {LossRecord::Where::kDevice, LossRecord::Reason::kFull},
+    {LossRecord::Where::kDevice, LossRecord::Reason::kInvalidTime},
+    {LossRecord::Where::kDevice, LossRecord::Reason::kUnknownCount},
 };
 
 }  // namespace

@@ -182,6 +182,15 @@ void AddEvents(const StepReport& report, Json* step) {
   (*step)["values"] = std::move(values);
 }
 
+Json OverheadJson(const std::array<DurationNs, kOverheadKindCount>& overhead) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kOverheadKindCount; ++i) {
+    if (overhead[i].ns() == 0) continue;
+    json[std::string(ToString(static_cast<OverheadRecord::Kind>(i)))] = overhead[i].ns();
+  }
+  return json;
+}
+
 Json TokensJson(const TokenCount& tokens) {
   return {{"useful", tokens.useful}, {"padded", tokens.padded}, {"even_split", tokens.even_split}};
 }
@@ -221,6 +230,7 @@ std::string StepJson(const StepReport& report, const RunIdentity& identity, std:
   step["step"] = report.step;
   step["result"] = ToString(report.result);
   step["closed_by"] = report.closed_by;
+  step["boundary"] = ToString(report.boundary);
   step["start_ns"] = Digits(report.start_ns);
   step["end_ns"] = Digits(report.end_ns);
   step["wall_ns"] = report.wall.ns();
@@ -242,7 +252,9 @@ std::string StepJson(const StepReport& report, const RunIdentity& identity, std:
   step["gaps_left_out"] = left_out;
   AddEvents(report, &step);
   step["late_records"] = report.late_records;
+  step["unlaunched_kernels"] = report.unlaunched_kernels;
   step["overhead_ns"] = report.overhead.ns();
+  step["collector_overhead_ns"] = OverheadJson(report.collector_overhead);
   step["convention"] = report.convention.name;
   step["convention_hash"] = Hash(report.convention);
   return Dump(step);
@@ -299,7 +311,9 @@ std::string SummaryJson(const RunTotals& totals, const RunIdentity& identity) {
   }
   json["losses"] = std::move(losses);
   json["late_records"] = totals.late_records;
+  json["unlaunched_kernels"] = totals.unlaunched_kernels;
   json["overhead_ns"] = Digits(totals.overhead.ns());
+  json["collector_overhead_ns"] = OverheadJson(totals.collector_overhead);
   return Dump(json);
 }
 

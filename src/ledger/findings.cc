@@ -85,4 +85,20 @@ std::vector<Finding> FindContradictions(const StepReport& report, const Eligible
   return findings;
 }
 
+void AddTimingFindings(const StepTimeline& timeline, std::vector<Finding>& findings) {
+  if (timeline.clock_step) {
+    findings.push_back({.id = "clock_stepped",
+                        .ratio = DurationNs(timeline.clock_step->jump_ns).seconds(),
+                        .suspect =
+                            "the system clock was set (ratio: seconds); device times of this "
+                            "step are not trusted, its interval is the host's"});
+  }
+  if (timeline.boundary_estimated) {
+    findings.push_back({.id = "boundary_estimated",
+                        .ratio = 1,
+                        .suspect = "the device's mark of a step boundary was lost; kernels near it "
+                                   "were placed by their start"});
+  }
+}
+
 }  // namespace flopledger

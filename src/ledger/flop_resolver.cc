@@ -1,6 +1,40 @@
 #include "ledger/flop_resolver.h"
 
 namespace flopledger {
+namespace {
+
+// Kinds that every convention leaves out; the others may have FLOPs, and without an op nobody
+// knows how many.
+bool IsOutside(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kElementwise:
+    case OpClass::kNormalization:
+    case OpClass::kReduction:
+    case OpClass::kIndexing:
+    case OpClass::kRandom:
+    case OpClass::kCopy:
+    case OpClass::kCommunication:
+      return true;
+    default:
+      return false;
+  }
+}
+
+ResolvedKernel ByName(const KernelSum& sum, GapReason reason) {
+  return {.sum = sum,
+          .op_class = sum.op_class,
+          .coverage = IsOutside(sum.op_class) ? CoverageKind::kOutside : CoverageKind::kUnknown,
+          .reason = reason};
+}
+
+ResolvedKernel ByOp(const KernelSum& sum, const OpCost& cost) {
+  if (cost.coverage == CoverageKind::kUnknown) return ByName(sum, cost.reason);
+  ResolvedKernel kernel{.sum = sum, .op_class = cost.op_class, .coverage = cost.coverage};
+  if (cost.coverage == CoverageKind::kCounted) kernel.dtype = cost.dtype;
+  return kernel;
+}
+
+}  // namespace
 
 const ResolvedOp& FlopResolver::AnswerOf(SignatureId id, const SignatureTable& table) {
   if (answers_.size() <= id) answers_.resize(id + 1);
@@ -33,6 +67,33 @@ std::vector<ResolvedOp> FlopResolver::Resolve(const std::vector<OpSum>& sums,
   for (const OpSum& sum : sums) {
     resolved.push_back(AnswerOf(sum.signature, table));
     resolved.back().sum = sum;
+  }
+  return resolved;
+}
+
+std::vector<ResolvedKernel> FlopResolver::ResolveKernels(const std::vector<KernelSum>& sums,
+                                                         const KernelTable& kernels,
+                                                         const SignatureTable& ops) {
+  std::vector<ResolvedKernel> resolved;
+  resolved.reserve(sums.size());
+  for (const KernelSum& sum : sums) {
+    const bool own_class = ActivityOf(sum.op_class) != ActivityClass::kCompute;
+    if (own_class || !sum.op_known) {
+      resolved.push_back(ByName(sum, GapReason::kNoOp));
+    } else {
+      const OpCost& cost = AnswerOf(sum.op, ops).cost;
+      // A composite op computes nothing itself: what it launched is not its count.
+      resolved.push_back(ActivityOf(cost.op_class) == ActivityClass::kNone
+                             ? ByName(sum, GapReason::kNoRule)
+                             : ByOp(sum, cost));
+    }
+    const KernelSignature* signature = kernels.Find(sum.kernel);
+    if (signature == nullptr) {
+      resolved.back().name = "(kernel table full)";
+    } else {
+      resolved.back().name =
+          signature->name.empty() ? "(kernel without a name)" : std::string_view(signature->name);
+    }
   }
   return resolved;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace flopledger {
@@ -24,7 +25,17 @@ Flops Total(const std::vector<ExcessPart>& parts) {
   return sum;
 }
 
-/// Sums over the ops of a step; what `Reconcile` then writes into the report.
+/// Time and launches of one kind of work, an op's or a kernel's.
+struct Timed {
+  std::string_view name;
+  OpClass op_class = OpClass::kUnknown;
+  CoverageKind coverage = CoverageKind::kUnknown;
+  GapReason reason = GapReason::kNoRule;
+  std::int64_t launches = 0;
+  DurationNs time;
+};
+
+/// Sums over the work of a step; what `Reconcile` then writes into the report.
 struct Sums {
   std::map<std::pair<DType, FlopSource>, Flops> by_dtype;
   std::map<std::string, Flops> excess;
@@ -39,27 +50,48 @@ struct Sums {
   std::int64_t unknown_launches = 0;
 
   void AddTime(const ResolvedOp& op, StepReport& report);
+  void AddTime(const ResolvedKernel& kernel, StepReport& report);
+  void AddTime(const Timed& timed);
   void AddWork(const ResolvedOp& op);
 };
+
+void Sums::AddTime(const Timed& timed) {
+  KernelTime& kernel = kernels[{timed.op_class, timed.coverage}];
+  kernel.op_class = timed.op_class;
+  kernel.coverage = timed.coverage;
+  kernel.launches += timed.launches;
+  kernel.time += timed.time;
+  kernel_time += timed.time;
+  launches += timed.launches;
+  if (timed.coverage != CoverageKind::kUnknown) return;
+  unknown_time += timed.time;
+  unknown_launches += timed.launches;
+  CoverageGap& gap = gaps[{std::string(timed.name), timed.reason}];
+  gap.name = timed.name;
+  gap.reason = timed.reason;
+  gap.launches += timed.launches;
+  gap.time += timed.time;
+}
 
 void Sums::AddTime(const ResolvedOp& op, StepReport& report) {
   report.op_time_by_phase[static_cast<std::size_t>(op.sum.phase)] += op.sum.self_time;
   if (ActivityOf(op.cost.op_class) == ActivityClass::kNone) return;
-  KernelTime& kernel = kernels[{op.cost.op_class, op.cost.coverage}];
-  kernel.op_class = op.cost.op_class;
-  kernel.coverage = op.cost.coverage;
-  kernel.launches += op.sum.launches;
-  kernel.time += op.sum.self_time;
-  kernel_time += op.sum.self_time;
-  launches += op.sum.launches;
-  if (op.cost.coverage != CoverageKind::kUnknown) return;
-  unknown_time += op.sum.self_time;
-  unknown_launches += op.sum.launches;
-  CoverageGap& gap = gaps[{op.name, op.cost.reason}];
-  gap.name = op.name;
-  gap.reason = op.cost.reason;
-  gap.launches += op.sum.launches;
-  gap.time += op.sum.self_time;
+  AddTime({.name = op.name,
+           .op_class = op.cost.op_class,
+           .coverage = op.cost.coverage,
+           .reason = op.cost.reason,
+           .launches = op.sum.launches,
+           .time = op.sum.self_time});
+}
+
+void Sums::AddTime(const ResolvedKernel& kernel, StepReport& report) {
+  report.op_time_by_phase[static_cast<std::size_t>(kernel.sum.phase)] += kernel.sum.time;
+  AddTime({.name = kernel.name,
+           .op_class = kernel.op_class,
+           .coverage = kernel.coverage,
+           .reason = kernel.reason,
+           .launches = kernel.sum.launches,
+           .time = kernel.sum.time});
 }
 
 void Sums::AddWork(const ResolvedOp& op) {
@@ -81,13 +113,21 @@ void Sums::AddWork(const ResolvedOp& op) {
   }
 }
 
-Sums SumUp(std::span<const ResolvedOp> ops, const EligiblePeak& peak, StepReport& report) {
+Sums SumUp(std::span<const ResolvedOp> ops, std::span<const ResolvedKernel> kernels,
+           const EligiblePeak& peak, StepReport& report) {
   Sums sums;
   for (const ResolvedOp& op : ops) {
-    sums.AddTime(op, report);
     sums.AddWork(op);
+    if (!kernels.empty()) continue;  // on a CPU the ops are the kernels
+    sums.AddTime(op, report);
     if (op.cost.coverage == CoverageKind::kCounted && peak.Find(op.cost.dtype) == nullptr) {
       sums.unmeasured_time += op.sum.self_time;
+    }
+  }
+  for (const ResolvedKernel& kernel : kernels) {
+    sums.AddTime(kernel, report);
+    if (kernel.dtype && peak.Find(*kernel.dtype) == nullptr) {
+      sums.unmeasured_time += kernel.sum.time;
     }
   }
   return sums;
@@ -147,7 +187,7 @@ void WriteCoverage(const Sums& sums, std::int64_t lost, StepReport& report) {
 }
 
 void WriteUtilization(const Sums& sums, const StepDeclaration& declaration, bool evidence,
-                      std::int64_t lost, StepReport& report) {
+                      std::int64_t lost, int device_count, StepReport& report) {
   Utilization& use = report.utilization;
   const double capacity = report.peak_flops.ToDouble();
   RefusalReason common = RefusalReason::kNone;
@@ -165,10 +205,11 @@ void WriteUtilization(const Sums& sums, const StepDeclaration& declaration, bool
   use.hfu_low_ratio = report.executed_equivalent.ToDouble() / capacity;
   DurationNs uncertain = sums.unknown_time + sums.unmeasured_time;
   // Records that were lost may have filled whatever looks idle.
-  if (lost > 0 && !report.devices.empty()) {
-    uncertain += report.devices.front().InState(DeviceState::kIdle);
+  if (lost > 0) {
+    for (const DeviceTime& device : report.devices) uncertain += device.InState(DeviceState::kIdle);
   }
-  use.hfu_high_ratio = *use.hfu_low_ratio + uncertain.seconds() / report.wall.seconds();
+  use.hfu_high_ratio =
+      *use.hfu_low_ratio + uncertain.seconds() / (report.wall.seconds() * device_count);
 }
 
 }  // namespace
@@ -188,11 +229,12 @@ Flops PeakFlops(FlopsPerSecond rate, DurationNs time) {
 
 StepReport Reconcile(const StepTimeline& timeline, std::span<const ResolvedOp> ops,
                      const StepDeclaration& declaration, const ConventionId& convention,
-                     const EligiblePeak& peak) {
+                     const EligiblePeak& peak, std::span<const ResolvedKernel> kernels) {
   StepReport report;
   report.step = timeline.step;
   report.result = timeline.complete ? StepResult::kComplete : StepResult::kIncomplete;
   report.closed_by = timeline.closed_by;
+  report.boundary = timeline.boundary;
   report.start_ns = timeline.start_ns;
   report.end_ns = timeline.end_ns;
   report.wall = timeline.wall();
@@ -200,6 +242,8 @@ StepReport Reconcile(const StepTimeline& timeline, std::span<const ResolvedOp> o
   report.devices = timeline.devices;
   report.losses = timeline.losses;
   report.late_records = timeline.late_records;
+  report.unlaunched_kernels = timeline.unlaunched_kernels;
+  report.collector_overhead = timeline.collector_overhead;
   report.convention = convention;
   report.tokens = declaration.tokens;
   report.declared = declaration.flops;
@@ -207,14 +251,15 @@ StepReport Reconcile(const StepTimeline& timeline, std::span<const ResolvedOp> o
 
   std::int64_t lost = 0;
   for (const LossRecord& loss : timeline.losses) {
-    if (loss.where == LossRecord::Where::kHostRing || loss.where == LossRecord::Where::kDevice) {
+    if (loss.where == LossRecord::Where::kHostRing || loss.where == LossRecord::Where::kDevice ||
+        loss.where == LossRecord::Where::kTimeline) {
       lost += loss.count;
     }
   }
   if (const PeakRate* rate = peak.Find(peak.dtype)) {
     report.peak_flops = PeakFlops(rate->rate, report.wall) * peak.device_count;
   }
-  Sums sums = SumUp(ops, peak, report);
+  Sums sums = SumUp(ops, kernels, peak, report);
   WriteExecuted(sums, peak, report);
   WriteCoverage(sums, lost, report);
   const bool evidence = !ops.empty();
@@ -223,9 +268,10 @@ StepReport Reconcile(const StepTimeline& timeline, std::span<const ResolvedOp> o
                          report.executed.recomputed - report.executed.auxiliary -
                          report.declared->padding - report.executed.excess;
   }
-  WriteUtilization(sums, declaration, evidence, lost, report);
+  WriteUtilization(sums, declaration, evidence, lost, peak.device_count, report);
   report.waterfall = BuildWaterfall(report, peak, sums.sections);
   report.findings = FindContradictions(report, peak);
+  AddTimingFindings(timeline, report.findings);
   return report;
 }
 

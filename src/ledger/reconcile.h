@@ -34,13 +34,18 @@ struct SectionWork {
 ///
 /// `E = U + R + A + P + X + e` holds by construction: e is what is left, with its sign. An op in
 /// the recompute phase is R, one in the optimizer, evaluation or any other named section is A; the
-/// named excess of an op is X wherever it ran.
+/// named excess of an op is X wherever it ran. FLOPs come from ops alone; where a device's kernels
+/// were seen, times and coverage are the kernels'.
 StepReport Reconcile(const StepTimeline& timeline, std::span<const ResolvedOp> ops,
                      const StepDeclaration& declaration, const ConventionId& convention,
-                     const EligiblePeak& peak);
+                     const EligiblePeak& peak, std::span<const ResolvedKernel> kernels = {});
 
 /// Things that a person should look at in this report; appended by `Reconcile`.
 std::vector<Finding> FindContradictions(const StepReport& report, const EligiblePeak& peak);
+
+/// Times of this step that are not what they seem: a clock that was set, a boundary that had to be
+/// estimated.
+void AddTimingFindings(const StepTimeline& timeline, std::vector<Finding>& findings);
 
 /// The way from peak x wall down to useful work; its lines sum to `report.peak_flops` exactly.
 /// Empty without a peak or a declaration.

@@ -50,7 +50,9 @@ class StepChart {
     this.container = container;
     this.describe = describe;
     this.points = [];
-    new ResizeObserver(() => this.draw()).observe(container);
+    new ResizeObserver(() => {
+      if (this.width !== container.clientWidth) requestAnimationFrame(() => this.draw());
+    }).observe(container);
     container.addEventListener("pointermove", (event) => this.pointAt(event.offsetX));
     container.addEventListener("pointerleave", () => this.pointAt(null));
   }
@@ -61,7 +63,8 @@ class StepChart {
   }
 
   draw() {
-    const width = Math.max(280, Math.floor(this.container.clientWidth));
+    this.width = this.container.clientWidth;
+    const width = Math.max(280, Math.floor(this.width));
     const box = { left: 42, right: width - 10, top: 10, middle: 186, second: 210, bottom: 262 };
     const points = this.points;
     const first = points.length ? points[0].step : 0;
