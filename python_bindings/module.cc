@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "flopledger/nvtx.h"
 #include "flopledger/session.h"
 #include "flopledger/version.h"
 
@@ -196,6 +197,15 @@ void BindOptions(nb::module_& module) {
       .def_rw("handle_sigterm", &SessionOptions::handle_sigterm)
       .def_rw("manual_pump", &SessionOptions::manual_pump)
       .def_prop_rw(
+          "nvtx", [](const BoundOptions& o) { return o.nvtx.enabled; },
+          [](BoundOptions& o, bool value) { o.nvtx.enabled = value; })
+      .def_prop_rw(
+          "nvtx_steps", [](const BoundOptions& o) { return o.nvtx.steps; },
+          [](BoundOptions& o, std::string value) { o.nvtx.steps = std::move(value); })
+      .def_prop_rw(
+          "nvtx_phases", [](const BoundOptions& o) { return o.nvtx.phases; },
+          [](BoundOptions& o, std::string value) { o.nvtx.phases = std::move(value); })
+      .def_prop_rw(
           "http_enabled", [](const BoundOptions& o) { return o.http.enabled; },
           [](BoundOptions& o, bool value) { o.http.enabled = value; })
       .def_prop_rw(
@@ -372,6 +382,8 @@ void BindSession(nb::module_& module) {
 
 NB_MODULE(_core, module) {
   module.attr("version") = FLOPLEDGER_VERSION;
+  module.def("claim_nvtx", &flopledger::ClaimNvtx);
+  module.def("nvtx_injection_path", &flopledger::NvtxInjectionPath);
   flopledger::BindModelFlops(module);
   flopledger::BindPeak(module);
   flopledger::BindOptions(module);

@@ -107,7 +107,7 @@ install_build_tools "${packages[@]}"
 install_python torch "$TORCH" numpy
 install_cuda_headers
 install_python test 'pytest>=8' 'hypothesis>=6.100' 'prometheus-client>=0.20' 'ruff==0.17.6' \
-  'transformers>=5' \
+  'transformers>=5' 'nvtx==0.2.17' \
   'clang-format==22.1.8'
 ((quick)) || install_python tidy 'clang-tidy==22.1.8'
 

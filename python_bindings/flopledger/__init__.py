@@ -14,6 +14,10 @@
 MFU and HFU, what was recomputed and what nobody could count are logged, served at ``/metrics`` and
 ``/live``, and handed out by ``led.last()``. Errors of the configuration are raised by ``start``;
 after that nothing of this package raises into the training loop.
+
+The import makes flopledger the listener of this process's NVTX ranges: it sets
+``NVTX_INJECTION64_PATH``, unless another tool has. It has to come before the first call of NVTX;
+``FLOPLEDGER_NVTX=0`` leaves it out.
 """
 
 from __future__ import annotations
@@ -22,8 +26,11 @@ from ._core import ModelFlops, PeakRate
 from ._core import version as __version__
 from ._ledger import Ledger, Step
 from ._models import formula, from_hf, transformer
+from ._nvtx import claim as _claim_nvtx
 from ._peaks import look_up_peak, measure_peak
 from ._start import close, get, start
+
+_claim_nvtx()
 
 __all__ = [
     "Ledger",

@@ -31,11 +31,22 @@ SETTINGS: dict[str, tuple[type, Any]] = {
     "discovery": (str, ""),
     "observer": (str, "auto"),
     "strict": (bool, False),
+    "nvtx": (bool, True),
+    "nvtx_steps": (str, ""),
+    "nvtx_phases": (str, ""),
 }
 # Variables of the family that are read elsewhere.
-_OTHER_VARIABLES = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "RUN_ID", "CACHE_DIR"}
+_OTHER_VARIABLES = {
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "RUN_ID", "CACHE_DIR"),
+    *("AUTOSTART", "PEAK", "MODEL_FLOPS"),  # of a program that calls no start()
+}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
+
+
+def is_off(text: str) -> bool:
+    """Whether a variable says no."""
+    return text.lower() in _FALSE
 
 
 def _nearest(name: str, accepted: list[str]) -> str:

@@ -86,7 +86,8 @@ def start(
     ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the
     step log), ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery``
     (folder for Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise
-    instead of log).
+    instead of log), ``nvtx`` (listen to NVTX ranges), ``nvtx_steps`` (``"step*"``: ranges that are
+    steps) and ``nvtx_phases`` (``"forward=fwd*"``); ``docs/nvtx.md`` has their forms.
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
     what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a
@@ -120,6 +121,9 @@ def start(
     options.http_allow_remote = chosen["allow_remote"]
     options.http_discovery_folder = chosen["discovery"]
     options.host_ops = chosen["observer"] != "none"
+    options.nvtx = chosen["nvtx"]
+    options.nvtx_steps = chosen["nvtx_steps"]
+    options.nvtx_phases = chosen["nvtx_phases"]
     session = _core.Session.create(options)
     session.set_capability("peak", bool(peaks), "ok" if peaks else "unknown_device")
     if no_peak:

@@ -26,7 +26,9 @@ class RangeMarks final : public NvtxListener {
     return true;
   }
   void EndPhase(Phase phase) noexcept override { marks_->EndSection(phase); }
-  void Tokens(std::int64_t useful) noexcept override { marks_->Tokens({.useful = useful}); }
+  void Tokens(std::int64_t useful) noexcept override {
+    marks_->Tokens(TrainingMarks::Origin::kNvtx, {.useful = useful});
+  }
 
  private:
   const std::shared_ptr<TrainingMarks> marks_;
@@ -41,16 +43,16 @@ Capability Nvtx(bool available, std::string reason) {
 NvtxInput::NvtxInput(const NvtxOptions& options, const std::shared_ptr<TrainingMarks>& marks)
     : marks_(marks) {
   if (!options.enabled) {
-    before_clients_ = Nvtx(false, "off");
+    otherwise_ = Nvtx(false, "off");
     return;
   }
   if (!CurrentNvtxState().built) {
-    before_clients_ = Nvtx(false, "not_built");
+    otherwise_ = Nvtx(false, "not_built");
     return;
   }
   NvtxSlot slot = ClaimNvtxSlot();
   if (slot.holder == NvtxSlot::Holder::kOther) {
-    before_clients_ = Nvtx(false, "busy");
+    otherwise_ = Nvtx(false, "busy");
     holder_ = std::move(slot.path);
     return;
   }
@@ -59,16 +61,17 @@ NvtxInput::NvtxInput(const NvtxOptions& options, const std::shared_ptr<TrainingM
     listening_ = NvtxListening::Create(std::make_shared<RangeMarks>(marks_), *std::move(rules));
   }
   const char* const reason = slot.holder == NvtxSlot::Holder::kOurs ? "waiting" : "static_link";
-  before_clients_ = Nvtx(false, listening_ ? reason : "other_session");
+  otherwise_ = Nvtx(false, listening_ ? reason : "other_session");
 }
 
 Capability NvtxInput::Now() const {
-  return listening_ && CurrentNvtxState().clients > 0 ? Nvtx(true, "ok") : before_clients_;
+  return listening_ && CurrentNvtxState().clients > 0 ? Nvtx(true, "ok") : otherwise_;
 }
 
 std::optional<Capability> NvtxInput::TakeChange(Log& log) {
-  if (marks_->ignored_steps() > 0) {
-    log.WarnOnce("nvtx ignored", "NVTX step ranges are ignored: the step API marks the steps");
+  if (marks_->ignored() > 0) {
+    log.WarnOnce("nvtx ignored",
+                 "NVTX step ranges and token marks are ignored: the step API says the same");
   }
   if (listening_ && CurrentNvtxState().inner_steps > 0) {
     log.WarnOnce(
@@ -86,6 +89,11 @@ std::optional<Capability> NvtxInput::TakeChange(Log& log) {
   }
   said_ = now;
   return now;
+}
+
+void NvtxInput::Stop() {
+  otherwise_ = Now();
+  listening_.reset();
 }
 
 void NvtxInput::BecomeInert() noexcept {

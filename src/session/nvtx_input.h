@@ -23,7 +23,7 @@ class NvtxInput {
   /// The capability `nvtx`, if it has changed since the last call; says in the log, once, what the
   /// user has to know.
   std::optional<Capability> TakeChange(Log& log);
-  void Stop() noexcept { listening_.reset(); }
+  void Stop();
   void BecomeInert() noexcept;
 
  private:
@@ -31,7 +31,7 @@ class NvtxInput {
 
   const std::shared_ptr<TrainingMarks> marks_;
   std::unique_ptr<NvtxListening> listening_;
-  Capability before_clients_;  // until a copy of NVTX comes
+  Capability otherwise_;  // what holds unless a copy of NVTX has come
   Capability said_;
   std::string holder_;
 };

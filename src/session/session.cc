@@ -60,7 +60,9 @@ void Session::BeginSection(Phase phase) noexcept { engine_->marks().BeginSection
 
 void Session::EndSection(Phase phase) noexcept { engine_->marks().EndSection(phase); }
 
-void Session::Tokens(const TokenDeclaration& tokens) noexcept { engine_->marks().Tokens(tokens); }
+void Session::Tokens(const TokenDeclaration& tokens) noexcept {
+  engine_->marks().Tokens(TrainingMarks::Origin::kApi, tokens);
+}
 
 void Session::DeclareWork(Flops forward, Flops backward, std::int64_t tokens) noexcept {
   engine_->marks().DeclareWork(forward, backward, tokens);

@@ -49,7 +49,7 @@ void DeclareKnownRows(HostSource& source, const TokenDeclaration& tokens,
 bool TrainingMarks::BeginStep(Origin origin, std::optional<std::int64_t> number) noexcept {
   if (origin == Origin::kNvtx) {
     if (api_steps_.load(std::memory_order_relaxed)) {
-      ignored_steps_.fetch_add(1, std::memory_order_relaxed);
+      ignored_.fetch_add(1, std::memory_order_relaxed);
       return false;
     }
     nvtx_step_open_.store(true, std::memory_order_relaxed);
@@ -86,7 +86,14 @@ bool TrainingMarks::OnStepThread() const noexcept {
   return thread == nullptr || thread == &this_thread;
 }
 
-void TrainingMarks::Tokens(const TokenDeclaration& tokens) noexcept {
+void TrainingMarks::Tokens(Origin origin, const TokenDeclaration& tokens) noexcept {
+  if (origin == Origin::kApi) {
+    api_tokens_.store(true, std::memory_order_relaxed);
+  } else if (api_steps_.load(std::memory_order_relaxed) ||
+             api_tokens_.load(std::memory_order_relaxed)) {
+    ignored_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   const std::int64_t useful =
       tokens.lengths.empty()
           ? tokens.useful
@@ -126,6 +133,7 @@ void TrainingMarks::DeclareWork(Flops forward, Flops backward, std::int64_t toke
     RefuseDeclaration();
     return;
   }
+  api_tokens_.store(true, std::memory_order_relaxed);
   source_->DeclareWork(forward, backward, tokens);
 }
 

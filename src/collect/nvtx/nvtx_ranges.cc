@@ -1,6 +1,7 @@
 #include "collect/nvtx/nvtx_ranges.h"
 
 #include <atomic>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,7 @@ void BeginNvtxRange(const NvtxDomain& domain, std::int32_t level, NvtxMeaning me
   thread_end.armed = true;
   thread.open[thread.open_count++] = {.taken_by = to,
                                       .level = level,
+                                      .exceptions = std::uncaught_exceptions(),
                                       .domain = static_cast<std::uint16_t>(domain.index),
                                       .kind = meaning.kind,
                                       .phase = meaning.phase};
@@ -117,7 +119,7 @@ void EndNvtxRange(const NvtxDomain& domain, std::int32_t level) noexcept {
     const NvtxOpenRange range = thread.open[i];
     if (range.domain != domain.index || range.level != level) continue;
     for (--thread.open_count; i < thread.open_count; ++i) thread.open[i] = thread.open[i + 1];
-    End(range, /*failed=*/false);
+    End(range, /*failed=*/std::uncaught_exceptions() > range.exceptions);
     return;
   }
 }

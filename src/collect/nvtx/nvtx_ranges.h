@@ -14,6 +14,7 @@ namespace flopledger {
 struct NvtxOpenRange {
   void* taken_by = nullptr;  // the listener and what it has open; never freed
   std::int32_t level = 0;
+  std::int32_t exceptions = 0;  // under way when it began
   std::uint16_t domain = 0;
   NvtxMeaning::Kind kind = NvtxMeaning::Kind::kNone;
   Phase phase = Phase::kOther;

@@ -45,7 +45,7 @@ TEST_F(TrainingMarksTest, RangesMakeTheSameStepsAsCalls) {
   marks.EndStep(Origin::kNvtx, false);
   EXPECT_TRUE(marks.BeginStep(Origin::kNvtx, std::nullopt));
   EXPECT_THAT(Steps(), ElementsAre(Pair(kStepBegin, 7), Pair(kStepEnd, 0), Pair(kStepBegin, 8)));
-  EXPECT_EQ(marks.ignored_steps(), 0);
+  EXPECT_EQ(marks.ignored(), 0);
 }
 
 TEST_F(TrainingMarksTest, AStepOfBothIsCountedOnce) {
@@ -60,7 +60,24 @@ TEST_F(TrainingMarksTest, AStepOfBothIsCountedOnce) {
   marks.EndStep(Origin::kApi, false);
   EXPECT_THAT(Steps(), ElementsAre(Pair(kStepBegin, 0), Pair(kStepFailed, 0), Pair(kStepBegin, 100),
                                    Pair(kStepEnd, 0), Pair(kStepBegin, 101), Pair(kStepEnd, 0)));
-  EXPECT_EQ(marks.ignored_steps(), 1);
+  EXPECT_EQ(marks.ignored(), 1);
+}
+
+TEST_F(TrainingMarksTest, TokensOfBothAreCountedOnce) {
+  const auto useful = [&] {
+    RecordBatch batch;
+    source->Drain(batch);
+    std::int64_t sum = 0;
+    for (const TokenRecord& rows : batch.tokens) sum += rows.count * rows.useful_length;
+    return sum;
+  };
+  marks.Tokens(Origin::kNvtx, {.useful = 128});
+  marks.Tokens(Origin::kNvtx, {.useful = 128});
+  EXPECT_EQ(useful(), 256);
+  marks.Tokens(Origin::kApi, {.useful = 64});
+  marks.Tokens(Origin::kNvtx, {.useful = 64});
+  EXPECT_EQ(useful(), 64);
+  EXPECT_EQ(marks.ignored(), 1);
 }
 
 TEST_F(TrainingMarksTest, OnlyTheThreadOfTheStepIsInIt) {
