@@ -193,6 +193,8 @@ void BindOptions(nb::module_& module) {
       .def_rw("log_every_steps", &SessionOptions::log_every_steps)
       .def_rw("host_ops", &SessionOptions::host_ops)
       .def_rw("jsonl_path", &SessionOptions::jsonl_path)
+      .def_rw("capture_path", &SessionOptions::capture_path)
+      .def_rw("capture_max_bytes", &SessionOptions::capture_max_bytes)
       .def_rw("log_level", &SessionOptions::log_level)
       .def_rw("handle_sigterm", &SessionOptions::handle_sigterm)
       .def_rw("manual_pump", &SessionOptions::manual_pump)

@@ -24,6 +24,8 @@ SETTINGS: dict[str, tuple[type, Any]] = {
     "log_every": (int, 10),
     "log_level": (str, "info"),
     "jsonl": (str, ""),
+    "capture": (str, ""),
+    "capture_max_bytes": (int, 1 << 30),
     "http": (bool, True),
     "address": (str, "127.0.0.1"),
     "port": (int, 9410),

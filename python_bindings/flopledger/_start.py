@@ -84,13 +84,14 @@ def start(
     Further settings, also as ``FLOPLEDGER_<NAME>`` or in ``flopledger.toml``: ``dtype`` of the
     matmuls, ``seq_len`` of a row, ``warmup_steps`` (1) that stay out of the ratios,
     ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the
-    step log), ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery``
+    step log), ``capture`` (path of a file with the raw records, for ``flopledger replay``) and
+    ``capture_max_bytes`` (2**30) at which it ends, ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery``
     (folder for Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise
     instead of log), ``nvtx`` (listen to NVTX ranges), ``nvtx_steps`` (``"step*"``: ranges that are
     steps) and ``nvtx_phases`` (``"forward=fwd*"``); ``docs/nvtx.md`` has their forms.
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
-    what is accepted, ``OSError`` for a step log that cannot be written, and ``RuntimeError`` if a
+    what is accepted, ``OSError`` for a step log or capture that cannot be written, and ``RuntimeError`` if a
     ledger is open already.
     """
     global _current
@@ -115,6 +116,8 @@ def start(
     options.log_every_steps = chosen["log_every"]
     options.log_level = chosen["log_level"]
     options.jsonl_path = chosen["jsonl"]
+    options.capture_path = chosen["capture"]
+    options.capture_max_bytes = chosen["capture_max_bytes"]
     options.http_enabled = chosen["http"]
     options.http_address = chosen["address"]
     options.http_port = chosen["port"]

@@ -15,7 +15,7 @@ constexpr int kTickInstructions = 4096;
 // queries: a corrupt tree whose pages point at each other would give rows without end.
 constexpr std::uint64_t kLeastRowBytes = 16;
 constexpr std::uint64_t kMostInstructionsPerRow = 400;
-constexpr std::uint64_t kFreeTicks = 2000;
+constexpr std::uint64_t kFreeTicks = 100;
 
 struct Limit {
   int id;
