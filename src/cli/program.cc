@@ -98,6 +98,7 @@ int RunProgram(int argc, const char* const* argv) {
     AddPeaksCommand(app, &exit_code);
     AddPublishedCommand(app, &exit_code);
     AddReportCommand(app, &exit_code);
+    AddDiffCommand(app, &exit_code);
     AddRulesCommand(app, &exit_code);
     AddDashboardCommand(app, &exit_code);
     AddVersionCommand(app, &exit_code);

@@ -91,28 +91,39 @@ class Rank:
             lines["recompute"] = step.recomputed
         low = executed / peak if peak and observed else None
         states = step.states or {"compute": step.wall}
-        return self.head("step") | {
-            "step": step.number,
-            "result": step.result,
-            "closed_by": "next_boundary",
-            "start_ns": str(step.start),
-            "end_ns": str(step.end),
-            "wall_ns": step.wall,
-            "excluded_before_ns": 0,
-            "end_unix_seconds": UNIX_ORIGIN + self.boot + step.end / SECOND,
-            "tokens": {"useful": step.tokens, "padded": step.tokens, "even_split": False},
-            "mfu_ratio": step.useful / peak if peak and declared else None,
-            "hfu_low_ratio": low,
-            "hfu_high_ratio": None if low is None else low + unknown,
-            "mfu_refusal": "none"
-            if peak and declared
-            else "no_peak"
-            if declared
-            else "no_declaration",
-            "hfu_refusal": "none" if low is not None else "no_evidence",
-            "coverage_time_ratio": known / all_time if all_time else None,
-            "coverage_launch_ratio": None,
-            "recompute_ratio": step.recomputed / executed if executed else None,
+        return (
+            self.head("step")
+            | {
+                "step": step.number,
+                "result": step.result,
+                "closed_by": "next_boundary",
+                "start_ns": str(step.start),
+                "end_ns": str(step.end),
+                "wall_ns": step.wall,
+                "excluded_before_ns": 0,
+                "end_unix_seconds": UNIX_ORIGIN + self.boot + step.end / SECOND,
+                "tokens": {"useful": step.tokens, "padded": step.tokens, "even_split": False},
+                "mfu_ratio": step.useful / peak if peak and declared else None,
+                "hfu_low_ratio": low,
+                "hfu_high_ratio": None if low is None else low + unknown,
+                "mfu_refusal": "none"
+                if peak and declared
+                else "no_peak"
+                if declared
+                else "no_declaration",
+                "hfu_refusal": "none" if low is not None else "no_evidence",
+                "coverage_time_ratio": known / all_time if all_time else None,
+                "coverage_launch_ratio": None,
+                "recompute_ratio": step.recomputed / executed if executed else None,
+            }
+            | self._flops(step, executed, peak)
+            | self._events(step, states, lines, all_time, peak)
+        )
+
+    def _flops(self, step: Step, executed: int, peak: int) -> dict:
+        observed = bool(step.kernels)
+        declared = self.model is not None
+        return {
             "executed_flops": str(executed if observed else 0),
             "executed_equivalent_flops": str(executed if observed else 0),
             "useful_flops": str(step.useful) if declared else None,
@@ -129,6 +140,10 @@ class Rank:
             if observed
             else [],
             "excess_by": [],
+        }
+
+    def _events(self, step: Step, states: dict, lines: dict, all_time: int, peak: int) -> dict:
+        return {
             "devices": [
                 {
                     "device": 0,
