@@ -31,6 +31,9 @@ struct TraceOptions {
   /// Names of annotated ranges that are steps (`*` any text, `?` any letter); empty:
   /// `ProfilerStep*`, and `step`, `train_step`, `iteration` with a number (range_names.h).
   std::vector<std::string> step_names;
+  /// Can a call of these be counted? Of ops within each other the innermost that can keeps its
+  /// name.
+  std::function<bool(const OpSignature&)> countable;
   std::size_t table_capacity = 65536;  ///< kernel and op signatures, each
 };
 

@@ -1,0 +1,311 @@
+#include "collect/trace/kineto_link.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string_view>
+#include <tuple>
+
+namespace flopledger {
+namespace {
+
+/// How far a kernel may begin before its launch call and still be believed: clocks of host and
+/// device differ by some microseconds (pytorch/kineto 1380).
+constexpr std::int64_t kSkewToleranceNs = 5'000;
+constexpr std::size_t kPortion = 16384;
+
+std::int64_t NumberOf(std::string_view name, std::int64_t otherwise) {
+  const std::size_t mark = name.find('#');
+  if (mark == name.npos) return otherwise;
+  std::int64_t number = 0;
+  const auto [rest, error] =
+      std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
+  return error == std::errc() && rest == name.data() + name.size() ? number : otherwise;
+}
+
+std::int64_t OrderOf(const KernelRecord& kernel) {
+  return kernel.launch_known ? kernel.launch_order : kernel.start_ns;
+}
+
+}  // namespace
+
+KinetoLinker::KinetoLinker(KinetoRecords records, SignatureTable& signatures,
+                           const Countable& countable)
+    : records_(std::move(records)) {
+  SortSteps();
+  NestOps(signatures);
+  SetPhases();
+  MarkComposites(signatures, countable);
+  LinkWork();
+  SortOutput();
+}
+
+void KinetoLinker::SortSteps() {
+  std::sort(
+      records_.steps.begin(), records_.steps.end(), [](const KinetoStep& a, const KinetoStep& b) {
+        return std::tie(a.start_ns, a.end_ns, a.name) < std::tie(b.start_ns, b.end_ns, b.name);
+      });
+  // The same step on several threads or in two categories is one step.
+  records_.steps.erase(std::unique(records_.steps.begin(), records_.steps.end(),
+                                   [](const KinetoStep& a, const KinetoStep& b) {
+                                     return a.name == b.name && a.start_ns == b.start_ns;
+                                   }),
+                       records_.steps.end());
+  std::int64_t position = 0;
+  for (KinetoStep& step : records_.steps) {
+    step.number = NumberOf(step.name, position++);
+    edges_.push_back({.time_ns = step.start_ns, .step = step.number, .begin = true});
+    edges_.push_back({.time_ns = step.end_ns, .step = step.number, .begin = false});
+  }
+  std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+    return std::tie(a.time_ns, a.begin) < std::tie(b.time_ns, b.begin);
+  });
+}
+
+void KinetoLinker::NestOps(const SignatureTable& signatures) {
+  std::vector<KinetoOp>& ops = records_.ops;
+  std::sort(ops.begin(), ops.end(), [&signatures](const KinetoOp& a, const KinetoOp& b) {
+    const auto key = [](const KinetoOp& op) {
+      return std::make_tuple(op.thread, op.start_ns, -op.end_ns, op.order);
+    };
+    if (key(a) != key(b)) return key(a) < key(b);
+    if (a.signature == b.signature) return false;
+    const OpSignature* first = signatures.Find(a.signature);
+    const OpSignature* second = signatures.Find(b.signature);
+    if (first == nullptr || second == nullptr) return first == nullptr && second != nullptr;
+    return first->name < second->name;
+  });
+  parents_.assign(ops.size(), kNone);
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t i = 0; i < ops.size(); ++i) {
+    if (i == 0 || ops[i].thread != ops[i - 1].thread) {
+      open.clear();
+      thread_ends_.resize(ops[i].thread, i);
+    }
+    while (!open.empty() && ops[open.back()].end_ns <= ops[i].start_ns) open.pop_back();
+    if (!open.empty()) parents_[i] = open.back();
+    if (ops[i].end_ns > ops[i].start_ns) open.push_back(i);
+  }
+  thread_ends_.resize(std::size_t{0xffff} + 1, static_cast<std::uint32_t>(ops.size()));
+}
+
+void KinetoLinker::SetPhases() {
+  // Ranges by thread and start; the innermost that encloses an op's start names its phase.
+  std::vector<KinetoAnnotation>& ranges = records_.annotations;
+  std::sort(ranges.begin(), ranges.end(), [](const KinetoAnnotation& a, const KinetoAnnotation& b) {
+    return std::make_tuple(a.thread, a.start_ns, -a.end_ns, a.phase) <
+           std::make_tuple(b.thread, b.start_ns, -b.end_ns, b.phase);
+  });
+  std::vector<KinetoOp>& ops = records_.ops;
+  std::vector<const KinetoAnnotation*> open;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    KinetoOp& op = ops[i];
+    if (i == 0 || op.thread != ops[i - 1].thread) open.clear();
+    while (next < ranges.size() && ranges[next].thread < op.thread) ++next;
+    for (; next < ranges.size() && ranges[next].thread == op.thread &&
+           ranges[next].start_ns <= op.start_ns;
+         ++next) {
+      open.push_back(&ranges[next]);
+    }
+    while (!open.empty() && open.back()->end_ns <= op.start_ns) open.pop_back();
+    const Phase outer = parents_[i] == kNone ? Phase::kForward : ops[parents_[i]].phase;
+    op.phase = outer;
+    if (op.autograd_node) {
+      op.phase = Phase::kBackward;
+    } else if (outer == Phase::kBackward || outer == Phase::kRecompute) {
+      if (op.grad_mode) op.phase = Phase::kRecompute;
+    } else if (!open.empty()) {
+      op.phase = open.back()->phase;
+    }
+  }
+}
+
+void KinetoLinker::MarkComposites(SignatureTable& signatures, const Countable& countable) {
+  std::vector<KinetoOp>& ops = records_.ops;
+  constexpr std::uint8_t kUnknown = 0;
+  constexpr std::uint8_t kYes = 1;
+  constexpr std::uint8_t kNo = 2;
+  std::vector<std::uint8_t> answers(signatures.size() + 1, kUnknown);
+  const auto can_be_counted = [&](const KinetoOp& op) {
+    std::uint8_t& answer = answers[op.signature];
+    if (answer == kUnknown) {
+      const OpSignature* signature = signatures.Find(op.signature);
+      answer = signature != nullptr && countable && countable(*signature) ? kYes : kNo;
+    }
+    return answer == kYes;
+  };
+  composite_ = signatures.Intern({.name = "flopledger::composite", .arguments = {}});
+  std::vector<bool> composite(ops.size(), false);
+  // From the inside out: children have larger numbers than their parents.
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    if (!ops[i].has_rule || composite[i] || !can_be_counted(ops[i])) continue;
+    for (std::uint32_t up = parents_[i]; up != kNone; up = parents_[up]) {
+      if (ops[up].has_rule) composite[up] = true;
+    }
+  }
+  // What cannot be counted is part of the op around it that can, or itself the whole of it.
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    if (!ops[i].has_rule || composite[i] || can_be_counted(ops[i])) continue;
+    for (std::uint32_t up = parents_[i]; up != kNone; up = parents_[up]) {
+      if (!ops[up].has_rule || composite[up]) continue;
+      composite[can_be_counted(ops[up]) ? i : up] = true;
+      if (composite[i]) break;
+    }
+  }
+  for (std::uint32_t i = 0; i < ops.size(); ++i) {
+    if (composite[i]) ops[i].signature = composite_;
+    if (ops[i].has_rule && !composite[i]) counted_ops_.push_back(i);
+  }
+  std::stable_sort(
+      counted_ops_.begin(), counted_ops_.end(),
+      [&ops](std::uint32_t a, std::uint32_t b) { return ops[a].start_ns < ops[b].start_ns; });
+}
+
+std::uint32_t KinetoLinker::InnermostAt(std::uint16_t thread, std::int64_t time_ns) const {
+  const std::vector<KinetoOp>& ops = records_.ops;
+  const auto begin = ops.begin() + (thread == 0 ? 0 : thread_ends_[thread - 1]);
+  const auto end = ops.begin() + thread_ends_[thread];
+  const auto after =
+      std::upper_bound(begin, end, time_ns,
+                       [](std::int64_t time, const KinetoOp& op) { return time < op.start_ns; });
+  if (after == begin) return kNone;
+  auto at = static_cast<std::uint32_t>(after - ops.begin()) - 1;
+  while (at != kNone && ops[at].end_ns <= time_ns) at = parents_[at];
+  return at;
+}
+
+void KinetoLinker::LinkOne(KinetoWork& work, const KinetoCall* call, KernelRecord& record) {
+  record.start_ns = work.start_ns;
+  record.end_ns = work.end_ns;
+  record.kernel = work.kernel;
+  record.stream = work.stream;
+  record.device = work.device;
+  record.kind = work.kind;
+  const bool zero = work.start_ns == 0 && work.end_ns == 0;
+  bool untimed = zero || work.end_ns < work.start_ns;
+  if (call == nullptr) {
+    ++counts_.unlaunched;
+    if (!untimed) counts_.unlaunched_ns += work.end_ns - work.start_ns;
+  } else {
+    record.launch_known = true;
+    record.launch_order = call->start_ns;
+    if (!untimed && work.start_ns < call->start_ns - kSkewToleranceNs) {
+      untimed = true;
+      ++counts_.before_launch;
+    }
+    std::uint32_t op = InnermostAt(call->thread, call->start_ns);
+    const std::uint32_t innermost = op;
+    while (op != kNone && !records_.ops[op].has_rule) op = parents_[op];
+    if (op == kNone) op = innermost;
+    if (op != kNone) {
+      record.op = records_.ops[op].signature;
+      record.op_known = true;
+      record.phase = records_.ops[innermost].phase;
+      for (std::uint32_t up = op; up != kNone && records_.ops[up].device_plus_one == 0;
+           up = parents_[up]) {
+        records_.ops[up].device_plus_one = static_cast<std::uint16_t>(work.device + 1);
+      }
+    }
+  }
+  if (untimed) {
+    // Both ends zero is what collectors report for "no timing"; consumers count it as such.
+    ++counts_.untimed;
+    record.start_ns = 0;
+    record.end_ns = 0;
+  }
+}
+
+void KinetoLinker::LinkWork() {
+  std::vector<KinetoCall>& calls = records_.calls;
+  std::sort(calls.begin(), calls.end(), [](const KinetoCall& a, const KinetoCall& b) {
+    return std::tie(a.correlation, a.start_ns, a.thread) <
+           std::tie(b.correlation, b.start_ns, b.thread);
+  });
+  // By correlation, so that calls and work are walked side by side.
+  std::vector<KinetoWork>& all = records_.work;
+  std::sort(all.begin(), all.end(), [](const KinetoWork& a, const KinetoWork& b) {
+    return std::tie(a.has_correlation, a.correlation, a.device, a.stream, a.start_ns, a.end_ns) <
+           std::tie(b.has_correlation, b.correlation, b.device, b.stream, b.start_ns, b.end_ns);
+  });
+  CountDuplicates();
+  kernels_.resize(all.size());
+  std::size_t call = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    while (call < calls.size() && calls[call].correlation < all[i].correlation) ++call;
+    const bool launched = all[i].has_correlation && call < calls.size() &&
+                          calls[call].correlation == all[i].correlation;
+    LinkOne(all[i], launched ? &calls[call] : nullptr, kernels_[i]);
+    if (launched && !calls[call].graph && i > 0 && all[i - 1].has_correlation &&
+        all[i - 1].correlation == all[i].correlation) {
+      ++counts_.shared_correlation;
+    }
+  }
+  calls = {};
+  all = {};
+}
+
+void KinetoLinker::CountDuplicates() {
+  const std::vector<KinetoWork>& all = records_.work;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const KinetoWork& a = all[i - 1];
+    const KinetoWork& b = all[i];
+    if (a.has_correlation && b.has_correlation && a.correlation == b.correlation &&
+        a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.kernel == b.kernel &&
+        a.stream == b.stream && a.device == b.device && a.end_ns > a.start_ns) {
+      ++counts_.duplicates;
+    }
+  }
+}
+
+void KinetoLinker::SortOutput() {
+  std::stable_sort(kernels_.begin(), kernels_.end(),
+                   [](const KernelRecord& a, const KernelRecord& b) {
+                     return std::make_tuple(OrderOf(a), a.start_ns, a.end_ns, a.device, a.stream) <
+                            std::make_tuple(OrderOf(b), b.start_ns, b.end_ns, b.device, b.stream);
+                   });
+}
+
+bool KinetoLinker::Next(RecordBatch& batch) {
+  const std::vector<KinetoOp>& ops = records_.ops;
+  if (next_kernel_ == kernels_.size() && next_op_ == counted_ops_.size() &&
+      next_edge_ == edges_.size()) {
+    return false;
+  }
+  const std::size_t last = std::min(next_kernel_ + kPortion, kernels_.size());
+  // The portion goes up to a time, so that its markers, ops and work belong together.
+  std::int64_t until = std::numeric_limits<std::int64_t>::max();
+  if (last < kernels_.size()) until = OrderOf(kernels_[last]);
+  const std::int64_t base = records_.base_ns.value_or(0);
+  for (; next_edge_ < edges_.size() && edges_[next_edge_].time_ns <= until; ++next_edge_) {
+    const Edge& edge = edges_[next_edge_];
+    batch.markers.push_back(
+        {.time_ns = edge.time_ns + base,
+         .step = edge.step,
+         .kind = edge.begin ? MarkerRecord::Kind::kStepBegin : MarkerRecord::Kind::kStepEnd});
+    batch.fences.push_back(
+        {.boundary_ns = edge.time_ns + base, .launch_order = edge.time_ns + base});
+  }
+  for (; next_op_ < counted_ops_.size() && ops[counted_ops_[next_op_]].start_ns <= until;
+       ++next_op_) {
+    const KinetoOp& op = ops[counted_ops_[next_op_]];
+    batch.ops.push_back(
+        {.start_ns = op.start_ns + base,
+         .end_ns = op.end_ns + base,
+         .self_ns = op.end_ns - op.start_ns,
+         .signature = op.signature,
+         .device = static_cast<std::uint16_t>(op.device_plus_one > 0 ? op.device_plus_one - 1 : 0),
+         .phase = op.phase});
+  }
+  for (; next_kernel_ < last; ++next_kernel_) {
+    batch.kernels.push_back(kernels_[next_kernel_]);
+    KernelRecord& kernel = batch.kernels.back();
+    if (kernel.launch_known) kernel.launch_order += base;
+    if (kernel.start_ns == 0 && kernel.end_ns == 0) continue;
+    kernel.start_ns += base;
+    kernel.end_ns += base;
+  }
+  return true;
+}
+
+}  // namespace flopledger
