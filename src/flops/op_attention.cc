@@ -60,7 +60,8 @@ std::optional<CountedWork> CountAttention(const ArgumentReader& arguments, const
       heads % key_heads != 0) {
     return std::nullopt;
   }
-  const Int128 pairs = Pairs((*query)[sequence], (*key)[sequence], mask);
+  const Int128 pairs =
+      Pairs((*query)[sequence], (*key)[sequence], arguments.all_pairs() ? Mask{} : mask);
   const Count per_dimension = Times(Product({2, (*query)[0], heads}), pairs);
   const Int128 score = (*query)[3];
   const Int128 mix = (*value)[3];

@@ -122,6 +122,26 @@ Work Backward(const ArgumentReader& arguments) {
   return BackwardOf(arguments, transposed, kMask);
 }
 
+/// The op of cuDNN and MIOpen before PyTorch 1.11: `(input, gradient, weight, padding, stride, ...,
+/// mask)`, both gradients unless a mask says otherwise (traces of its time have no values of
+/// arguments, so no mask).
+template <std::size_t kMask>
+Work OldBackward(const ArgumentReader& arguments) {
+  const auto input = arguments.Shape(0);
+  const auto gradient = arguments.Shape(1);
+  const auto weight = arguments.Shape(2);
+  if (!input || !gradient || !weight || !ChannelsFit(*input, *weight, false) ||
+      gradient->size() != input->size() || (*gradient)[0] != (*input)[0] ||
+      (*gradient)[1] != (*weight)[0]) {
+    return std::nullopt;
+  }
+  Int128 gradients = 2;
+  if (const auto mask = arguments.List(kMask); mask && mask->size() >= 2) {
+    gradients = ((*mask)[0] != 0 ? 1 : 0) + ((*mask)[1] != 0 ? 1 : 0);
+  }
+  return Counted(Times(FlopsAt((*input)[0], ProductOf(*gradient, 2), *weight), gradients));
+}
+
 /// Time-batch-channel layout: input [t, n, c], weight [kernel, c, out].
 Count TimeBatchChannel(const ArgumentReader& arguments, std::size_t input_index,
                        std::size_t pad_index) {
@@ -174,6 +194,8 @@ const std::vector<CountRule>& ConvolutionRules() {
       {"aten::convolution_backward", kClass, 1, Backward<7, 10>},
       {"aten::convolution_backward_overrideable", kClass, 1, Backward<6, 9>},
       {"aten::_slow_conv2d_backward", kClass, 1, Backward<kAbsent, 6>},
+      {"aten::cudnn_convolution_backward", kClass, 0, OldBackward<10>},
+      {"aten::miopen_convolution_backward", kClass, 0, OldBackward<9>},
       {"aten::conv_tbc", kClass, 0, Tbc},
       {"aten::conv_tbc_backward", kClass, 1, TbcBackward},
   };

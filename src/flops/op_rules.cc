@@ -1,6 +1,7 @@
 #include "flops/op_rules.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -35,8 +36,8 @@ OpCost Unknown(OpClass op_class, GapReason reason) {
   return cost;
 }
 
-OpCost Apply(const CountRule& rule, const OpSignature& signature) {
-  const ArgumentReader arguments(signature);
+OpCost Apply(const CountRule& rule, const OpSignature& signature, bool all_pairs) {
+  const ArgumentReader arguments(signature, all_pairs);
   const std::optional<CountedWork> work = rule.count(arguments);
   if (!work) return Unknown(rule.op_class, GapReason::kNoShape);
   OpCost cost;
@@ -65,13 +66,21 @@ bool operator==(const OpCost& a, const OpCost& b) {
 }
 
 OpCost CountOp(const OpSignature& signature) {
-  if (const CountRule* rule = FindRule(signature.name)) return Apply(*rule, signature);
+  if (const CountRule* rule = FindRule(signature.name)) return Apply(*rule, signature, false);
   const std::optional<OpClass> op_class = ClassifyName(signature.name);
   if (!op_class) return Unknown(OpClass::kUnknown, GapReason::kNoRule);
   OpCost cost;
   cost.coverage = CoverageKind::kOutside;
   cost.op_class = *op_class;
   return cost;
+}
+
+std::optional<Flops> CountOpAllPairs(const OpSignature& signature) {
+  const CountRule* rule = FindRule(signature.name);
+  if (rule == nullptr) return std::nullopt;
+  const OpCost cost = Apply(*rule, signature, true);
+  if (cost.coverage != CoverageKind::kCounted) return std::nullopt;
+  return cost.executed;
 }
 
 OpClass ClassifyOp(const OpSignature& signature) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct OpCost {
 ///
 /// Thread: pure. Fails: never.
 OpCost CountOp(const OpSignature& signature);
+
+/// The same without a discount for causal masks and windows: what profilers and other tools for
+/// traces print. Beside the house figure, never instead of it. Absent where `CountOp` has no count.
+std::optional<Flops> CountOpAllPairs(const OpSignature& signature);
 
 /// Class alone, for the signature table.
 OpClass ClassifyOp(const OpSignature& signature);

@@ -30,7 +30,8 @@ class ArgumentReader {
   /// products of two stay far from 128 bits.
   static constexpr std::int64_t kLargestDimension = std::int64_t{1} << 48;
 
-  explicit ArgumentReader(const OpSignature& signature) : arguments_(signature.arguments) {}
+  explicit ArgumentReader(const OpSignature& signature, bool all_pairs = false)
+      : arguments_(signature.arguments), all_pairs_(all_pairs) {}
 
   /// Shape of a tensor argument; `rank` 0 takes any.
   std::optional<std::span<const std::int64_t>> Shape(std::size_t index, std::size_t rank = 0) const;
@@ -42,9 +43,12 @@ class ArgumentReader {
   bool IsTensor(std::size_t index) const;
   bool Is(std::size_t index, OpArgument::Kind kind) const;
   std::size_t size() const { return arguments_.size(); }
+  /// Attention counts every query-key pair, whatever its mask leaves out.
+  bool all_pairs() const { return all_pairs_; }
 
  private:
   const std::vector<OpArgument>& arguments_;
+  const bool all_pairs_;
 };
 
 }  // namespace flopledger

@@ -229,6 +229,9 @@ void KinetoLinker::LinkWork() {
            std::tie(b.has_correlation, b.correlation, b.device, b.stream, b.start_ns, b.end_ns);
   });
   CountDuplicates();
+  for (const KinetoWork& work : all) {
+    if (&work == &all.front() || work.device < first_device_) first_device_ = work.device;
+  }
   kernels_.resize(all.size());
   std::size_t call = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -70,6 +70,7 @@ class KinetoLinker {
   std::vector<KernelRecord> kernels_;
   std::vector<std::uint32_t> counted_ops_;  // by start
   std::vector<Edge> edges_;
+  std::uint16_t first_device_ = 0;  // for ops that gave work to none
   SignatureId composite_ = kOverflowSignature;
   std::size_t next_kernel_ = 0;
   std::size_t next_op_ = 0;
