@@ -97,6 +97,7 @@ int RunProgram(int argc, const char* const* argv) {
     AddExplainCommand(app, &exit_code);
     AddPeaksCommand(app, &exit_code);
     AddPublishedCommand(app, &exit_code);
+    AddReplayCommand(app, &exit_code);
     AddReportCommand(app, &exit_code);
     AddDiffCommand(app, &exit_code);
     AddRulesCommand(app, &exit_code);

@@ -90,6 +90,14 @@ class TraceReplay {
     const std::vector<DeviceActivity> activities = summary_.Finish();
     trace.devices = SumDevices(trace.description, activities, summary_, source_.signatures());
     trace.total = SumTotal(trace.description, trace.devices, summary_, source_.signatures());
+    if (const DeviceActivity& all = trace.total.activity; all.without_op > 0) {
+      trace.description.gaps.push_back(
+          {.kind = "no_op",
+           .count = all.without_op,
+           .time = DurationNs(all.without_op_ns),
+           .text = "kernels that no recorded op launched (graphs, calls outside of ops, launches "
+                   "that are not recorded): their FLOPs are unknown"});
+    }
     return trace;
   }
 
@@ -168,12 +176,19 @@ Result<ReplayResult> Replay(const std::vector<std::string>& files, const ReplayO
   for (const std::string& file : files) {
     Result<TraceSources> sources = OpenTrace(file, reader);
     if (!sources.has_value()) return tl::unexpected<Status>(sources.error());
+    const auto first = static_cast<std::ptrdiff_t>(result.traces.size());
     for (std::unique_ptr<TraceSource>& source : *sources) {
       Result<ReplayTrace> trace = TraceReplay(*source, options).Run(file);
       if (!trace.has_value()) return tl::unexpected<Status>(trace.error());
       result.traces.push_back(*std::move(trace));
       source.reset();
     }
+    // An archive's members come in any order; people look for rank 3 behind rank 2.
+    std::stable_sort(result.traces.begin() + first, result.traces.end(),
+                     [](const ReplayTrace& a, const ReplayTrace& b) {
+                       return a.description.rank && b.description.rank &&
+                              *a.description.rank < *b.description.rank;
+                     });
   }
   result.global_steps = FindGlobalSteps(result.traces);
   return result;

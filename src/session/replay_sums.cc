@@ -76,6 +76,8 @@ void AddActivity(const DeviceActivity& from, DeviceActivity& to) {
   to.memsets += from.memsets;
   to.unlaunched += from.unlaunched;
   to.unlaunched_ns += from.unlaunched_ns;
+  to.without_op += from.without_op;
+  to.without_op_ns += from.without_op_ns;
   to.untimed += from.untimed;
   to.kernel_time_sum_ns += from.kernel_time_sum_ns;
   to.busy_kernels_ns += from.busy_kernels_ns;

@@ -82,6 +82,10 @@ void ActivitySummary::AddKernel(const KernelRecord& kernel) {
     return;
   }
   sums.kernel_time_sum_ns += duration;
+  if (!kernel.op_known) {
+    ++sums.without_op;
+    sums.without_op_ns += duration;
+  }
   sums.kernel_ns_by_op[{kernel.op_known ? kernel.op : kOverflowSignature, kernel.op_known}] +=
       duration;
   (kernel.op_class == OpClass::kCommunication ? device.communication : device.compute).Add(span);

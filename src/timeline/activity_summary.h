@@ -41,6 +41,8 @@ struct DeviceActivity {
   std::int64_t memsets = 0;
   std::int64_t unlaunched = 0;  ///< of all, those whose launch is not known
   std::int64_t unlaunched_ns = 0;
+  std::int64_t without_op = 0;  ///< kernels that no op is known to have launched
+  std::int64_t without_op_ns = 0;
   std::int64_t untimed = 0;  ///< of all, those without a time that can be
   std::int64_t kernel_time_sum_ns = 0;
   std::int64_t busy_kernels_ns = 0;
