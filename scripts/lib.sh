@@ -21,7 +21,7 @@ EXIT_MISSING=4
 TORCH="${FLOPLEDGER_TORCH:-torch==2.13.0}"
 
 BUILD_PACKAGES=(g++ libspdlog-dev libfmt-dev prometheus-cpp-dev libevent-dev nlohmann-json3-dev
-  libcli11-dev libexpected-dev libsimdjson-dev libdeflate-dev zlib1g-dev libsqlite3-dev
+  libcli11-dev libexpected-dev libsimdjson-dev libisal-dev zlib1g-dev libsqlite3-dev
   libprotozero-dev)
 
 say() { printf '%s\n' "$*"; }

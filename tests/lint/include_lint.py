@@ -37,7 +37,7 @@ LAYERS: dict[str, Layer] = {
     "src/collect/cupti": Layer(("collect", "base", "api"), ("cupti",)),
     "src/collect/nvtx": Layer(("collect", "base", "api"), ("nvtx",)),
     "src/collect/trace": Layer(
-        ("collect", "base", "api"), ("simdjson", "sqlite", "zlib", "libdeflate", "protozero")
+        ("collect", "base", "api"), ("simdjson", "sqlite", "zlib", "isal", "protozero")
     ),
     "src/timeline": Layer(("base", "api"), posix=False, pure=True),
     "src/ledger": Layer(("flops", "timeline", "base", "api"), posix=False, pure=True),
@@ -66,7 +66,7 @@ LIBRARIES: dict[str, re.Pattern[str]] = {
     "simdjson": re.compile(r"^simdjson"),
     "sqlite": re.compile(r"^sqlite3\.h$"),
     "zlib": re.compile(r"^zlib\.h$"),
-    "libdeflate": re.compile(r"^libdeflate\.h$"),
+    "isal": re.compile(r"^libdeflate\.h$"),
     "protozero": re.compile(r"^protozero/"),
     "nanobind": re.compile(r"^nanobind/"),
     "python": re.compile(r"^Python\.h$"),
