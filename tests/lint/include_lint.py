@@ -66,7 +66,7 @@ LIBRARIES: dict[str, re.Pattern[str]] = {
     "simdjson": re.compile(r"^simdjson"),
     "sqlite": re.compile(r"^sqlite3\.h$"),
     "zlib": re.compile(r"^zlib\.h$"),
-    "isal": re.compile(r"^libdeflate\.h$"),
+    "isal": re.compile(r"^isa-l/"),
     "protozero": re.compile(r"^protozero/"),
     "nanobind": re.compile(r"^nanobind/"),
     "python": re.compile(r"^Python\.h$"),
