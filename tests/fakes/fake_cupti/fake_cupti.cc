@@ -155,6 +155,7 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute
 
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flags) {
   FAKECUPTI_ENTER("cuptiActivityFlushAll");
+  Engine::Get().WaitFlushAllowed();
   return Engine::Get().Flush(flags);
 }
 

@@ -76,15 +76,19 @@ void fakecupti_hold(int on);                          ///< complete no buffer un
 void fakecupti_shuffle(uint32_t seed);   ///< deliver held buffers in a random order; 0: in order
 void fakecupti_use_thread(int on);       ///< deliver from a thread of the library
 void fakecupti_wait_delivered(void);     ///< until that thread has nothing left
-void fakecupti_keep_buffers(int count);  ///< never return this many of the next buffers
+void fakecupti_keep_buffers(int count);  ///< do not return this many of the next buffers
+void fakecupti_return_kept(void);        ///< write to them and return them after all
 
 // ---- what others do
 void fakecupti_finalize_by_other(void);
 void fakecupti_register_by_other(void);  ///< another tool's activity callbacks replace ours
 void fakecupti_subscribe_by_other(int on);
+void fakecupti_flush_forced(void);   ///< hands out unfinished kernels, with end 0
+void fakecupti_block_flush(int on);  ///< cuptiActivityFlushAll waits until this is off again
 
 // ---- what was seen
-uint64_t fakecupti_calls(const char* function);  ///< nullptr: of all functions
+/// Nullptr: of all functions, also readable in a forked child.
+uint64_t fakecupti_calls(const char* function);
 uint64_t fakecupti_requests(void);
 uint64_t fakecupti_requests_refused(void);
 int64_t fakecupti_outstanding(void);  ///< buffers in the double's hands

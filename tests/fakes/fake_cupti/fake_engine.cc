@@ -26,10 +26,13 @@ Engine& Engine::Get() {
   return *engine;
 }
 
-CUptiResult Engine::Enter(const char* name, int kind) {
-  std::lock_guard lock(mutex_);
-  ++calls_[name];
+// Takes no memory once it has seen a name: clients are tested for allocations through it.
+CUptiResult Engine::Enter(std::string_view name, int kind) {
   ++all_calls_;
+  std::lock_guard lock(mutex_);
+  auto calls = calls_.find(name);
+  if (calls == calls_.end()) calls = calls_.emplace(name, 0).first;
+  ++calls->second;
   if (!any_failure_.load(std::memory_order_relaxed)) return CUPTI_SUCCESS;
   for (const std::string& key :
        {std::string(name) + ":" + std::to_string(kind), std::string(name)}) {
@@ -79,8 +82,9 @@ CUptiResult Engine::Flush(std::uint32_t flags) {
   if (forced) {
     for (auto& buffer : withheld_) ready_.push_back(*buffer);
     withheld_.clear();
+    if (current_) current_->unfinished.clear();  // handed out as they are, once
   }
-  if (current_ && (forced || current_->unfinished.empty())) CompleteCurrent();
+  if (current_ && current_->unfinished.empty()) CompleteCurrent();
   Deliver();
   return CUPTI_SUCCESS;
 }
@@ -261,8 +265,7 @@ bool Engine::RequestBuffer(std::size_t record_size) {
 void Engine::CheckBuffer(const std::uint8_t* memory, std::size_t size) {
   if (reinterpret_cast<std::uintptr_t>(memory) % 8 != 0) ++violations;
   if (!held_memory_.insert(const_cast<std::uint8_t*>(memory)).second) ++violations;
-  const bool clean =
-      std::all_of(memory, memory + size, [](std::uint8_t byte) { return byte == 0; });
+  const bool clean = memory[0] == 0 && std::memcmp(memory, memory + 1, size - 1) == 0;
   if (zeroed_ && !clean) ++violations;
 }
 
@@ -291,7 +294,8 @@ void Engine::Deliver() {
   for (const Buffer& buffer : buffers) {
     if (keep > 0) {
       --keep;
-      continue;  // outstanding for ever
+      kept_.push_back(buffer);
+      continue;
     }
     Return(buffer);
   }
@@ -312,6 +316,7 @@ void Engine::DeliveryLoop() {
     ready_.pop_front();
     if (keep > 0) {
       --keep;
+      kept_.push_back(buffer);
       continue;
     }
     held_memory_.erase(buffer.memory);
@@ -343,6 +348,7 @@ void Engine::Reset() {
   withheld_.clear();
   ready_.clear();
   held_memory_.clear();
+  kept_.clear();
   version = 130001;
   kernel_record = 10;
   clock_ns = 0;
@@ -429,14 +435,34 @@ void Engine::TakeOver(bool finalize) {
   }
 }
 
+void Engine::ReturnKept() {
+  std::lock_guard lock(mutex_);
+  for (const Buffer& buffer : kept_) {
+    std::memset(buffer.memory, 0xAB, 8);  // still the library's to write to
+    Return(buffer);
+  }
+  kept_.clear();
+}
+
+void Engine::BlockFlush(bool on) {
+  std::lock_guard lock(mutex_);
+  block_flush_ = on;
+  flush_allowed_.notify_all();
+}
+
+void Engine::WaitFlushAllowed() {
+  std::unique_lock lock(mutex_);
+  flush_allowed_.wait(lock, [this] { return !block_flush_; });
+}
+
 bool Engine::KindEnabled(int kind) {
   std::lock_guard lock(mutex_);
   return kinds_.contains(kind);
 }
 
 std::uint64_t Engine::Calls(const char* function) {
-  std::lock_guard lock(mutex_);
   if (function == nullptr) return all_calls_;
+  std::lock_guard lock(mutex_);
   auto found = calls_.find(function);
   return found == calls_.end() ? 0 : found->second;
 }

@@ -14,6 +14,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,7 @@ class Engine {
   static Engine& Get();
 
   // What the client's calls come to. `name` counts the call and finds a scripted failure.
-  CUptiResult Enter(const char* name, int kind = 0);
+  CUptiResult Enter(std::string_view name, int kind = 0);
   using Request = std::function<void(std::uint8_t** memory, std::size_t* size)>;
   using Complete = std::function<void(std::uint8_t* memory, std::size_t size, std::size_t used)>;
   CUptiResult Register(Request request, Complete complete, bool v2);
@@ -60,6 +61,9 @@ class Engine {
   void UseThread(bool on);
   void WaitDelivered();
   void TakeOver(bool finalize);
+  void ReturnKept();
+  void BlockFlush(bool on);
+  void WaitFlushAllowed();
   bool KindEnabled(int kind);
   std::uint64_t Calls(const char* function);
   int Depth(CUpti_ExternalCorrelationKind kind);
@@ -101,10 +105,10 @@ class Engine {
 
   std::mutex mutex_;
   std::condition_variable delivered_;
-  std::map<std::string, Failure> failures_;
+  std::map<std::string, Failure, std::less<>> failures_;
   std::atomic<bool> any_failure_{false};
-  std::map<std::string, std::uint64_t> calls_;
-  std::uint64_t all_calls_ = 0;
+  std::map<std::string, std::uint64_t, std::less<>> calls_;
+  std::atomic<std::uint64_t> all_calls_{0};
   Request request_;
   Complete complete_;
   int family_ = 0;  // 1 or 2 once callbacks are registered
@@ -116,6 +120,9 @@ class Engine {
   std::vector<std::unique_ptr<Buffer>> withheld_;  // full, with an unfinished kernel
   std::deque<Buffer> ready_;
   std::set<std::uint8_t*> held_memory_;
+  std::vector<Buffer> kept_;
+  bool block_flush_ = false;
+  std::condition_variable flush_allowed_;
   bool hold_ = false;
   bool use_thread_ = false;
   bool stop_thread_ = false;

@@ -132,6 +132,11 @@ FAKECUPTI_EXPORT void fakecupti_keep_buffers(int count) { Engine::Get().keep = c
 
 FAKECUPTI_EXPORT void fakecupti_finalize_by_other() { Engine::Get().TakeOver(true); }
 FAKECUPTI_EXPORT void fakecupti_register_by_other() { Engine::Get().TakeOver(false); }
+FAKECUPTI_EXPORT void fakecupti_return_kept() { Engine::Get().ReturnKept(); }
+FAKECUPTI_EXPORT void fakecupti_flush_forced() {
+  Engine::Get().Flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+}
+FAKECUPTI_EXPORT void fakecupti_block_flush(int on) { Engine::Get().BlockFlush(on != 0); }
 FAKECUPTI_EXPORT void fakecupti_subscribe_by_other(int on) {
   Engine::Get().subscribed_by_other = on != 0;
 }
