@@ -64,3 +64,7 @@ if(CUPTI_FOUND AND NOT TARGET CUPTI::headers)
   set_target_properties(CUPTI::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES
     "${CUPTI_INCLUDE_DIR};${CUPTI_CUDA_INCLUDE_DIR};${CUPTI_CRT_INCLUDE_DIR}")
 endif()
+# The library beside the headers, for tests of what works without a driver.
+find_file(FLOPLEDGER_CUPTI_LIBRARY libcupti.so.13
+  HINTS "${CUPTI_INCLUDE_DIR}/.." PATH_SUFFIXES lib lib64 NO_DEFAULT_PATH)
+mark_as_advanced(FLOPLEDGER_CUPTI_LIBRARY)
