@@ -7,17 +7,32 @@
  *     uint32_t id = ops->intern(ops->context, "aten::mm", arguments, 2);      once per signature
  *     ops->write(ops->context, &record);                                      once per op
  *
+ * An op that launches work on a device also says when it begins and ends, so that its kernels are
+ * known to be its own:
+ *
+ *     if (FLOPLEDGER_HOST_OPS_HAS(ops, push_op)) ops->push_op(ops->context, id, phase);
+ *     ... the op launches ...
+ *     ops->pop_op(ops->context);                                              on the same thread
+ *
  * Thread: any. `write` is one lock-free write into the calling thread's own ring; `intern` locks.
  * Ownership: the table lives until the process ends, also after the session has closed; calls that
  * come later do nothing. Fails: never; what cannot be taken is counted as lost. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* Changes when a layout does; what is added at the end of the table changes its `size` alone. */
 #define FLOPLEDGER_HOST_OPS_VERSION 1
+/* Size of the table without what was added later: the least that an observer needs. */
+#define FLOPLEDGER_HOST_OPS_FIRST_SIZE offsetof(flopledger_host_ops, push_op)
+/* Is a function there that was added later, in a table that may be older than this header? */
+#define FLOPLEDGER_HOST_OPS_HAS(ops, function)                                         \
+  ((ops)->size >= offsetof(flopledger_host_ops, function) + sizeof((ops)->function) && \
+   (ops)->function != NULL)
 
 /* Numbers of flopledger::DType and flopledger::OpArgument::Kind. */
 typedef struct flopledger_op_argument {
@@ -48,6 +63,11 @@ typedef struct flopledger_host_ops {
   void (*write)(void* context, const flopledger_op_record* record);
   /* An op that an exception ended: its FLOPs did not happen. */
   void (*aborted)(void* context, int64_t end_ns);
+  /* Null unless a device's kernels may be recorded. What the calling thread launches between the
+   * two is work of the innermost op. Only for ops that have a counting rule, and with tensors on
+   * a device: each pair costs two calls into the device's library. */
+  void (*push_op)(void* context, uint32_t signature, uint8_t phase);
+  void (*pop_op)(void* context);
 } flopledger_host_ops;
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,24 @@ struct RunDescription {
   std::string version;
 };
 
+/// A device whose work is recorded, as it describes itself. Empty and zero where it does not say.
+struct ObservedDevice {
+  std::uint16_t device = 0;  ///< `DeviceTime::device`
+  std::string name;
+  std::string pci_bus_id;
+  std::string uuid;
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+};
+
 /// State of the engine; announced when it changes.
 struct SessionState {
+  /// `kTimingOnly`: kernels are seen, ops are not, so times are known and executed FLOPs are not.
   enum class Collector { kCounting, kTimingOnly, kStepsOnly, kDisabled };
   Collector collector = Collector::kStepsOnly;
+  int rung = 0;  ///< of the ladder of evidence: 0 steps, 1 NVTX, 2 kernels, 4 op shapes
   std::vector<Capability> capabilities;
+  std::vector<ObservedDevice> devices;
   bool run_finished = false;
 };
 

@@ -31,6 +31,9 @@ struct HttpOptions {
   std::string discovery_folder = {};  ///< write a Prometheus file_sd JSON here; empty: none
 };
 
+/// Are kernels of GPUs to be recorded? `kAuto`: where the library and the driver allow it.
+enum class DeviceRecords : std::uint8_t { kAuto, kOff };
+
 /// Everything that a session is built from. An aggregate with defaults: set what you need.
 struct SessionOptions {
   RunIdentity identity = {};             ///< empty run_id: made from the start time and process id
@@ -41,9 +44,10 @@ struct SessionOptions {
   int device_count = 1;              ///< devices of this process that take part
   std::int64_t sequence_length = 0;  ///< default row length of `Tokens`; 0: every call gives it
   int warmup_steps = 1;
-  int window_steps = 20;          ///< of the `flopledger_window_...` gauges and the log line
-  int log_every_steps = 10;       ///< 0: no log line
-  bool host_ops = true;           ///< an observer will feed `HostOps()`
+  int window_steps = 20;     ///< of the `flopledger_window_...` gauges and the log line
+  int log_every_steps = 10;  ///< 0: no log line
+  bool host_ops = true;      ///< an observer will feed `HostOps()`
+  DeviceRecords device_records = DeviceRecords::kAuto;
   std::string jsonl_path = {};    ///< step log; empty: none
   std::string capture_path = {};  ///< raw records for `flopledger replay`; empty: none
   std::int64_t capture_max_bytes = std::int64_t{1} << 30;  ///< the capture ends there, and says so
@@ -159,6 +163,7 @@ class FLOPLEDGER_EXPORT Session {
 
  private:
   class Engine;
+  friend struct SessionParts;
   explicit Session(std::shared_ptr<Engine> engine);
   std::shared_ptr<Engine> engine_;
 };

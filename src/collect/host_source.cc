@@ -81,15 +81,18 @@ void Report(std::atomic<std::int64_t>& counter, std::int64_t& reported, std::int
 }  // namespace
 
 std::shared_ptr<HostSource> HostSource::Create(const Options& options, const Clock* clock,
-                                               SignatureTable::Classifier classify) {
-  return std::shared_ptr<HostSource>(new HostSource(options, clock, std::move(classify)));
+                                               SignatureTable::Classifier classify,
+                                               std::unique_ptr<DeviceSource> device) {
+  return std::shared_ptr<HostSource>(
+      new HostSource(options, clock, std::move(classify), std::move(device)));
 }
 
 HostSource::HostSource(const Options& options, const Clock* clock,
-                       SignatureTable::Classifier classify)
+                       SignatureTable::Classifier classify, std::unique_ptr<DeviceSource> device)
     : options_(options),
       clock_(clock),
       id_(next_source_id.fetch_add(1)),
+      device_(std::move(device)),
       signatures_(options.signatures, std::move(classify)) {
   table_.version = FLOPLEDGER_HOST_OPS_VERSION;
   table_.size = sizeof(table_);
@@ -97,6 +100,11 @@ HostSource::HostSource(const Options& options, const Clock* clock,
   table_.intern = &InternEntry;
   table_.write = &WriteEntry;
   table_.aborted = &AbortedEntry;
+  // A source that waits for its driver may count later, so the table is made for it.
+  if (device_ && device_->state().kind != DeviceSourceState::Kind::kUnavailable) {
+    table_.push_op = &PushOpEntry;
+    table_.pop_op = &PopOpEntry;
+  }
 }
 
 HostSource::~HostSource() = default;
@@ -138,6 +146,16 @@ void HostSource::Mark(MarkerRecord::Kind kind, std::int64_t step, Phase phase) n
               .kind = MarkerSlot::Kind::kMarker,
               .detail = static_cast<std::uint8_t>(kind),
               .phase = phase});
+}
+
+void HostSource::MarkStep(MarkerRecord::Kind kind, std::int64_t step) noexcept {
+  if (!open_.load(std::memory_order_relaxed)) return;
+  const std::int64_t now_ns = clock_->MonotonicNs();
+  PushMarker({.time_ns = now_ns,
+              .a = step,
+              .kind = MarkerSlot::Kind::kMarker,
+              .detail = static_cast<std::uint8_t>(kind)});
+  if (device_) device_->Fence(now_ns);
 }
 
 void HostSource::DeclareRows(const TokenRecord& rows) noexcept {
@@ -230,6 +248,18 @@ void HostSource::AbortedEntry(void* context, std::int64_t) {
   auto* source = static_cast<HostSource*>(context);
   if (!source->open_.load(std::memory_order_relaxed)) return;
   if (ThreadRings* rings = source->Rings()) Raise(rings->aborted);
+}
+
+void HostSource::PushOpEntry(void* context, std::uint32_t signature, std::uint8_t phase) {
+  auto* source = static_cast<HostSource*>(context);
+  if (!source->open_.load(std::memory_order_relaxed)) return;
+  source->device_->PushOp(signature,
+                          phase < kPhaseCount ? static_cast<Phase>(phase) : Phase::kOther);
+}
+
+void HostSource::PopOpEntry(void* context) {
+  auto* source = static_cast<HostSource*>(context);
+  if (source->open_.load(std::memory_order_relaxed)) source->device_->PopOp();
 }
 
 void HostSource::DrainOps(ThreadRings& rings, RecordBatch& batch) {

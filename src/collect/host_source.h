@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/signature_table.h"
 #include "base/sync.h"
+#include "collect/device_source.h"
 #include "collect/record_source.h"
 #include "flopledger/host_ops.h"
 #include "flopledger/records.h"
@@ -37,8 +38,10 @@ class HostSource final : public RecordSource, public std::enable_shared_from_thi
     std::size_t threads = 64;  ///< further threads are counted as lost
   };
 
+  /// `device`, if there is one, is told of step boundaries and of ops. It lives as long as this.
   static std::shared_ptr<HostSource> Create(const Options& options, const Clock* clock,
-                                            SignatureTable::Classifier classify);
+                                            SignatureTable::Classifier classify,
+                                            std::unique_ptr<DeviceSource> device = nullptr);
   ~HostSource() override;
   HostSource(const HostSource&) = delete;
   HostSource& operator=(const HostSource&) = delete;
@@ -46,10 +49,18 @@ class HostSource final : public RecordSource, public std::enable_shared_from_thi
   void Drain(RecordBatch& batch) override;
   void Stop() override;
   /// In a forked child: take nothing more. Async-signal-safe.
-  void BecomeInert() noexcept { open_.store(false, std::memory_order_relaxed); }
+  void BecomeInert() noexcept {
+    open_.store(false, std::memory_order_relaxed);
+    if (device_) device_->BecomeInert();
+  }
+  /// Null without one. Whoever drains this drains it before.
+  DeviceSource* device() const { return device_.get(); }
 
   FLOPLEDGER_HOT void Mark(MarkerRecord::Kind kind, std::int64_t step,
                            Phase phase = Phase::kOther) noexcept;
+  /// The begin or the end of a step: a mark here, then a fence on the device, in this order, so
+  /// that no launch behind the fence can be seen before the mark.
+  FLOPLEDGER_HOT void MarkStep(MarkerRecord::Kind kind, std::int64_t step) noexcept;
   /// One micro-batch. `lengths` are the useful tokens of its rows, each row `row_length` long
   /// (0: as long as its useful tokens, a pack).
   void DeclareRows(std::span<const std::int64_t> lengths, std::int64_t row_length) noexcept;
@@ -67,11 +78,14 @@ class HostSource final : public RecordSource, public std::enable_shared_from_thi
   struct ThreadRings;
   struct ThreadEntry;
 
-  HostSource(const Options& options, const Clock* clock, SignatureTable::Classifier classify);
+  HostSource(const Options& options, const Clock* clock, SignatureTable::Classifier classify,
+             std::unique_ptr<DeviceSource> device);
   static std::uint32_t InternEntry(void* context, const char* name,
                                    const flopledger_op_argument* arguments, std::uint32_t count);
   static void WriteEntry(void* context, const flopledger_op_record* record);
   static void AbortedEntry(void* context, std::int64_t end_ns);
+  static void PushOpEntry(void* context, std::uint32_t signature, std::uint8_t phase);
+  static void PopOpEntry(void* context);
   FLOPLEDGER_HOT ThreadRings* Rings() noexcept;
   ThreadRings* RegisterThreadSlow() noexcept;
   void PushMarker(const MarkerSlot& slot) noexcept;
@@ -81,6 +95,7 @@ class HostSource final : public RecordSource, public std::enable_shared_from_thi
   const Options options_;
   const Clock* const clock_;
   const std::uint64_t id_;  // tells a thread's cached rings of an earlier source apart
+  const std::unique_ptr<DeviceSource> device_;
   SignatureTable signatures_;
   flopledger_host_ops table_{};
   std::atomic<bool> open_{true};

@@ -313,7 +313,11 @@ std::vector<MetricEntry> StateEntries() {
        "",
        {{"state",
          {"counting", "timing_only", "steps_only", "disabled"},
-         "disabled: a fault stopped the books, the training goes on"}},
+         "disabled: a fault stopped the books, the training goes on; timing_only: kernels are "
+         "timed, executed FLOPs are not known"},
+        {"rung",
+         {"0", "1", "2", "3", "4", "5"},
+         "of the ladder of evidence: 0 steps, 1 NVTX ranges, 2 kernels, 4 op shapes"}},
        4},
       {Metric::kCapability,
        kGauge,

@@ -103,8 +103,8 @@ void PrometheusSink::Announce(const SessionState& state) {
   const auto& names = EntryOf(Metric::kCollectorState).labels.front().values;
   states.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    states.push_back(
-        {{std::string(names[i])}, i == static_cast<std::size_t>(state.collector) ? 1.0 : 0.0});
+    states.push_back({{std::string(names[i]), std::to_string(state.rung)},
+                      i == static_cast<std::size_t>(state.collector) ? 1.0 : 0.0});
   }
   table_.SetGauges(Metric::kCollectorState, std::move(states));
   std::vector<MetricSample> capabilities;

@@ -220,7 +220,18 @@ std::string StateJson(const SessionState& state) {
                             {"available", capability.available},
                             {"reason", capability.reason}});
   }
+  Json devices = Json::array();
+  for (const ObservedDevice& device : state.devices) {
+    devices.push_back({{"device", device.device},
+                       {"name", device.name},
+                       {"pci_bus_id", device.pci_bus_id},
+                       {"uuid", device.uuid},
+                       {"multiprocessors", device.multiprocessors},
+                       {"memory_bytes", device.memory_bytes}});
+  }
   return Dump({{"collector", kStates[static_cast<std::size_t>(state.collector)]},
+               {"rung", state.rung},
+               {"devices", std::move(devices)},
                {"run_finished", state.run_finished},
                {"capabilities", std::move(capabilities)}});
 }

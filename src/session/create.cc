@@ -13,12 +13,12 @@
 namespace flopledger {
 
 Result<std::shared_ptr<Session::Engine>> Session::Engine::Create(SessionOptions options,
-                                                                 std::unique_ptr<Clock> clock) {
+                                                                 SessionParts parts) {
   if (std::optional<Status> wrong = FindWrongOption(options)) {
     return tl::unexpected(*std::move(wrong));
   }
   Result<RunIdentity> identity = CompleteIdentity(std::move(options.identity), &ReadEnvironment,
-                                                  clock->UnixSeconds(), getpid());
+                                                  parts.clock->UnixSeconds(), getpid());
   if (!identity) return tl::unexpected(identity.error());
   options.identity = *identity;
 
@@ -33,7 +33,8 @@ Result<std::shared_ptr<Session::Engine>> Session::Engine::Create(SessionOptions 
                              .peaks = options.peaks,
                              .peak_dtype = options.dtype,
                              .version = FLOPLEDGER_VERSION};
-  std::shared_ptr<Engine> engine(new Engine(std::move(options), std::move(clock),
+  if (!parts.device) parts.device = MakeDeviceSource(options);
+  std::shared_ptr<Engine> engine(new Engine(std::move(options), std::move(parts),
                                             std::move(description), *std::move(log),
                                             *std::move(outlets)));
   if (Result<bool> opened = engine->OpenCapture(); !opened) return tl::unexpected(opened.error());

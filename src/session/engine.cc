@@ -41,27 +41,27 @@ StepBuilder::Options BuilderOptions(const SessionOptions& options, std::int64_t 
 
 }  // namespace
 
-Session::Engine::Engine(SessionOptions options, std::unique_ptr<Clock> clock,
-                        RunDescription description, std::unique_ptr<Log> log,
-                        std::unique_ptr<Outlets> outlets)
+Session::Engine::Engine(SessionOptions options, SessionParts parts, RunDescription description,
+                        std::unique_ptr<Log> log, std::unique_ptr<Outlets> outlets)
     : options_(std::move(options)),
-      clock_(std::move(clock)),
+      clock_(std::move(parts.clock)),
       description_(std::move(description)),
       peak_{
           .rates = options_.peaks, .dtype = options_.dtype, .device_count = options_.device_count},
       start_ns_(clock_->MonotonicNs()),
       log_(std::move(log)),
-      source_(HostSource::Create({}, clock_.get(), ClassifyOp)),
+      source_(HostSource::Create({}, clock_.get(), ClassifyOp, std::move(parts.device))),
+      device_(source_->device()),
       marks_(std::make_shared<TrainingMarks>(source_, options_.sequence_length)),
       nvtx_(options_.nvtx, marks_),
       builder_(BuilderOptions(options_, start_ns_)),
       resolver_({{FlopSource::kOpShapes, CountOp}}),
       outlets_(std::move(outlets)),
       since_log_(static_cast<std::size_t>(std::max(options_.log_every_steps, 1))) {
-  state_.collector =
-      options_.host_ops ? SessionState::Collector::kCounting : SessionState::Collector::kStepsOnly;
+  ops_observed_ = options_.host_ops;
   state_.capabilities = outlets_->capabilities();
   state_.capabilities.push_back({.name = "step_api", .available = true, .reason = "ok"});
+  UpdateStateLocked();
 }
 
 Session::Engine::~Engine() = default;
@@ -110,20 +110,34 @@ void Session::Engine::SetCapability(std::string_view name, bool available,
     MutexLock lock(mutex_);
     Capability next{
         .name = std::string(name), .available = available, .reason = std::string(reason)};
-    if (name == "host_ops" && state_.collector != SessionState::Collector::kDisabled) {
-      state_.collector =
-          available ? SessionState::Collector::kCounting : SessionState::Collector::kStepsOnly;
+    if (name == "host_ops") ops_observed_ = available;
+    const auto known =
+        std::find_if(state_.capabilities.begin(), state_.capabilities.end(),
+                     [&](const Capability& capability) { return capability.name == name; });
+    if (known != state_.capabilities.end()) {
+      *known = std::move(next);
+    } else {
+      state_.capabilities.push_back(std::move(next));
     }
-    for (Capability& capability : state_.capabilities) {
-      if (capability.name != name) continue;
-      capability = next;
-      state_changed_ = true;
-      return;
-    }
-    state_.capabilities.push_back(std::move(next));
-    state_changed_ = true;
+    UpdateStateLocked();
   } catch (...) {
   }
+}
+
+void Session::Engine::UpdateStateLocked() {
+  const auto has = [&](std::string_view name) {
+    return std::any_of(state_.capabilities.begin(), state_.capabilities.end(),
+                       [&](const Capability& each) { return each.name == name && each.available; });
+  };
+  const bool kernels = has("cupti_activity");
+  using Collector = SessionState::Collector;
+  if (state_.collector != Collector::kDisabled) {
+    state_.collector = ops_observed_ ? Collector::kCounting
+                       : kernels     ? Collector::kTimingOnly
+                                     : Collector::kStepsOnly;
+  }
+  state_.rung = ops_observed_ ? 4 : kernels ? 2 : has("nvtx") ? 1 : 0;
+  state_changed_ = true;
 }
 
 void Session::Engine::Warn(std::string_view text) noexcept {
@@ -143,6 +157,16 @@ void Session::Engine::AnnounceState() {
   }
   if (const std::optional<Capability> nvtx = nvtx_.TakeChange(*log_)) {
     SetCapability(nvtx->name, nvtx->available, nvtx->reason);
+  }
+  if (const std::optional<Capability> device = device_.TakeChange(*log_)) {
+    SetCapability(device->name, device->available, device->reason);
+  }
+  if (const auto devices = device_.TakeDevices()) {
+    if (capture_) capture_->tap().Describe(*devices);
+    MutexLock lock(mutex_);
+    state_.devices.clear();
+    for (const DeviceDescription& device : *devices) state_.devices.push_back(Observed(device));
+    state_changed_ = true;
   }
   SessionState state;
   bool too_many_values = false;
@@ -174,16 +198,25 @@ void Session::Engine::Capture() {
     MutexLock lock(mutex_);
     names = value_names_;
   }
-  capture_->tap().Write(
-      batch_,
-      {.ops = &source_->signatures(), .value_names = names, .now_ns = clock_->MonotonicNs()});
+  capture_->tap().Write(batch_, {.ops = &source_->signatures(),
+                                 .kernels = device_.kernels(),
+                                 .value_names = names,
+                                 .now_ns = clock_->MonotonicNs(),
+                                 .device_counting = device_.counting()});
+}
+
+void Session::Engine::TakeRecords() {
+  batch_.Clear();
+  device_.Drain(batch_);
+  source_->Drain(batch_);
+  batch_.drained_at_ns = clock_->MonotonicNs();
+  builder_.SetDeviceCounting(device_.counting());
+  builder_.Add(batch_);
+  Capture();
 }
 
 void Session::Engine::Pump() {
-  batch_.Clear();
-  source_->Drain(batch_);
-  builder_.Add(batch_);
-  Capture();
+  TakeRecords();
   while (std::optional<StepTimeline> timeline = builder_.Take()) Publish(*std::move(timeline));
   AnnounceState();
 }
@@ -191,10 +224,14 @@ void Session::Engine::Pump() {
 void Session::Engine::Publish(StepTimeline timeline) {
   const std::int64_t begin_ns = ThreadCpuNs();
   const std::vector<ResolvedOp> ops = resolver_.Resolve(timeline.ops, source_->signatures());
+  std::vector<ResolvedKernel> kernels;
+  if (device_.kernels() != nullptr) {
+    kernels = resolver_.ResolveKernels(timeline.kernels, *device_.kernels(), source_->signatures());
+  }
   const StepDeclaration declaration =
       EvaluateDeclaration(options_.model, options_.convention, timeline);
   auto report = std::make_shared<StepReport>(
-      Reconcile(timeline, ops, declaration, description_.convention, peak_));
+      Reconcile(timeline, ops, declaration, description_.convention, peak_, kernels));
   if (report->result == StepResult::kComplete && complete_steps_++ < options_.warmup_steps) {
     report->result = StepResult::kWarmup;
   }
@@ -241,11 +278,9 @@ void Session::Engine::LogStep(const StepReport& report) {
 void Session::Engine::Conclude() {
   Pump();
   nvtx_.Stop();
+  device_.Stop();
   source_->Stop();
-  batch_.Clear();
-  source_->Drain(batch_);
-  builder_.Add(batch_);
-  Capture();
+  TakeRecords();
   if (capture_) capture_->tap().Finish(close_ns_);
   const DurationNs trailing = builder_.Finish(close_ns_);
   while (std::optional<StepTimeline> timeline = builder_.Take()) Publish(*std::move(timeline));
@@ -280,6 +315,7 @@ void Session::Engine::Work() {
     try {
       if (failed) {
         RecordBatch dropped;
+        device_.Drain(dropped);
         source_->Drain(dropped);
       } else if (last || terminated) {
         Conclude();
@@ -303,6 +339,7 @@ void Session::Engine::Work() {
 void Session::Engine::Disable(const std::string& why) noexcept {
   try {
     nvtx_.Stop();
+    device_.Stop();
     source_->Stop();
     log_->Warn("flopledger stops counting, the training goes on: " + why);
     {

@@ -20,10 +20,12 @@
 #include "ledger/flop_resolver.h"
 #include "ledger/reconcile.h"
 #include "session/capture_output.h"
+#include "session/device_input.h"
 #include "session/log.h"
 #include "session/nvtx_input.h"
 #include "session/outlets.h"
 #include "session/process_hooks.h"
+#include "session/session_parts.h"
 #include "session/training_marks.h"
 #include "timeline/step_builder.h"
 
@@ -36,8 +38,7 @@ namespace flopledger {
 class Session::Engine final : public ProcessListener,
                               public std::enable_shared_from_this<Session::Engine> {
  public:
-  static Result<std::shared_ptr<Engine>> Create(SessionOptions options,
-                                                std::unique_ptr<Clock> clock);
+  static Result<std::shared_ptr<Engine>> Create(SessionOptions options, SessionParts parts);
   ~Engine() override;
 
   HostSource& source() { return *source_; }
@@ -60,7 +61,7 @@ class Session::Engine final : public ProcessListener,
   std::string Address() const { return outlets_->address(); }
 
  private:
-  Engine(SessionOptions options, std::unique_ptr<Clock> clock, RunDescription description,
+  Engine(SessionOptions options, SessionParts parts, RunDescription description,
          std::unique_ptr<Log> log, std::unique_ptr<Outlets> outlets);
   void Start();
   void Work();
@@ -71,6 +72,8 @@ class Session::Engine final : public ProcessListener,
   void LogStep(const StepReport& report);
   void Conclude();
   void AnnounceState();
+  void TakeRecords();
+  void UpdateStateLocked() FLOPLEDGER_REQUIRES(mutex_);
   void Disable(const std::string& why) noexcept;
 
   const SessionOptions options_;
@@ -80,6 +83,7 @@ class Session::Engine final : public ProcessListener,
   const std::int64_t start_ns_;
   const std::unique_ptr<Log> log_;
   std::shared_ptr<HostSource> source_;
+  DeviceInput device_;
   const std::shared_ptr<TrainingMarks> marks_;
   NvtxInput nvtx_;
   StepBuilder builder_;
@@ -98,6 +102,7 @@ class Session::Engine final : public ProcessListener,
   RunTotals totals_ FLOPLEDGER_GUARDED_BY(mutex_);
   std::vector<CoverageGap> largest_gaps_ FLOPLEDGER_GUARDED_BY(mutex_);
   SessionState state_ FLOPLEDGER_GUARDED_BY(mutex_);
+  bool ops_observed_ FLOPLEDGER_GUARDED_BY(mutex_) = false;
   bool state_changed_ FLOPLEDGER_GUARDED_BY(mutex_) = true;
   std::vector<std::string> value_names_ FLOPLEDGER_GUARDED_BY(mutex_);
   bool too_many_values_ FLOPLEDGER_GUARDED_BY(mutex_) = false;

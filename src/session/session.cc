@@ -23,10 +23,15 @@ Session::~Session() {
 }
 
 Result<std::unique_ptr<Session>> Session::Create(SessionOptions options) {
+  SessionParts parts{.clock = std::make_unique<SystemClock>(), .device = nullptr};
+  return std::move(parts).Create(std::move(options));
+}
+
+Result<std::unique_ptr<Session>> SessionParts::Create(SessionOptions options) && {
   try {
     CloseSessionFromEnvironment();
-    Result<std::shared_ptr<Engine>> engine =
-        Engine::Create(std::move(options), std::make_unique<SystemClock>());
+    Result<std::shared_ptr<Session::Engine>> engine =
+        Session::Engine::Create(std::move(options), std::move(*this));
     if (!engine) return tl::unexpected(engine.error());
     return std::unique_ptr<Session>(new Session(*std::move(engine)));
   } catch (const std::exception& error) {

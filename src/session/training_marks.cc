@@ -56,13 +56,13 @@ bool TrainingMarks::BeginStep(Origin origin, std::optional<std::int64_t> number)
   } else if (!api_steps_.load(std::memory_order_relaxed)) {
     api_steps_.store(true, std::memory_order_relaxed);
     if (nvtx_step_open_.exchange(false, std::memory_order_relaxed)) {
-      source_->Mark(MarkerRecord::Kind::kStepFailed, 0);
+      source_->MarkStep(MarkerRecord::Kind::kStepFailed, 0);
     }
   }
   const std::int64_t step = number.value_or(next_step_.load(std::memory_order_relaxed));
   next_step_.store(step + 1, std::memory_order_relaxed);
   step_thread_.store(&this_thread, std::memory_order_relaxed);
-  source_->Mark(MarkerRecord::Kind::kStepBegin, step);
+  source_->MarkStep(MarkerRecord::Kind::kStepBegin, step);
   return true;
 }
 
@@ -70,7 +70,7 @@ void TrainingMarks::EndStep(Origin origin, bool failed) noexcept {
   if (origin == Origin::kNvtx && !nvtx_step_open_.exchange(false, std::memory_order_relaxed)) {
     return;  // the API has taken over meanwhile
   }
-  source_->Mark(failed ? MarkerRecord::Kind::kStepFailed : MarkerRecord::Kind::kStepEnd, 0);
+  source_->MarkStep(failed ? MarkerRecord::Kind::kStepFailed : MarkerRecord::Kind::kStepEnd, 0);
 }
 
 void TrainingMarks::BeginSection(Phase phase) noexcept {
