@@ -92,7 +92,12 @@ class WireReader {
     return ok_ ? value : 0;
   }
   /// A count of things that take at least one byte each, so that no count outgrows its bytes.
-  std::size_t Count() { return static_cast<std::size_t>(UpTo(remaining())); }
+  std::size_t Count() {
+    const std::uint64_t value = Unsigned();
+    // What remains is behind the count itself.
+    if (value > remaining()) ok_ = false;
+    return ok_ ? static_cast<std::size_t>(value) : 0;
+  }
   std::int64_t Signed() {
     const std::uint64_t folded = Unsigned();
     return static_cast<std::int64_t>((folded >> 1) ^ ((folded & 1) != 0 ? ~std::uint64_t{0} : 0));

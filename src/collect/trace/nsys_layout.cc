@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::int64_t kProcessMask = 0xFFFFFF;  // a serialised id is hardware, VM, process, thread
 constexpr std::size_t kMostProcesses = 4096;
-constexpr std::int64_t kMostDeviceRows = 65536;
 
 using Columns = NsysLayout::Columns;
 

@@ -317,6 +317,16 @@ TEST_F(CaptureSourceTest, OpenTraceKnowsACapture) {
   EXPECT_EQ(sources->front()->description().rank, 3);
 }
 
+// A text whose length is what remained before the length itself was read.
+TEST(CaptureWireTest, ALengthCountsWhatFollowsIt) {
+  WireReader in("\x05\x01\x02\x03\x04");
+  EXPECT_EQ(in.Text(), "");
+  EXPECT_FALSE(in.ok());
+  WireReader whole("\x04\x01\x02\x03\x04");
+  EXPECT_EQ(whole.Text().size(), 4u);
+  EXPECT_TRUE(whole.ok() && whole.AtEnd());
+}
+
 // Independent of the code: the check value of CRC-32 that its definition gives.
 TEST(CaptureFormatTest, TheChecksumIsCrc32) {
   EXPECT_EQ(Checksum("123456789"), 0xcbf43926U);
