@@ -103,7 +103,10 @@ void NvtxRangeOfStep(benchmark::State& state) {
     }
   }
   session->PumpOnce();
-  if (session->LastReport() == nullptr) state.SkipWithError("no step arrived");
+  session->PumpOnce();  // a step closes one drain after the next one's boundary
+  if (state.iterations() > 1 && session->LastReport() == nullptr) {
+    state.SkipWithError("no step arrived");
+  }
 }
 BENCHMARK(NvtxRangeOfStep);
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .context import Context, Failed, ledger
 from .measuring import added, run_interleaved, steps_of, summary
-from .workloads import Adds, Matmuls, captured
+from .workloads import Matmuls, Negations, captured
 
 KINDS = ("plain", "steps", "collected")
 LAUNCHES = 2000  # a step
@@ -23,11 +23,11 @@ LAUNCHES = 2000  # a step
 
 def _workloads(context: Context) -> dict[str, Any]:
     count = context.pick(LAUNCHES, 20)
-    adds = Adds(context, 1024)
+    negations = Negations(context, 1024)
     matmuls = Matmuls(context, context.pick(2048, 32))
     return {
         # As fast as the host can launch: all that is added shows.
-        "small_kernels_eager": lambda: adds.run(count),
+        "small_kernels_eager": lambda: negations.run(count),
         "matmuls_eager": lambda: matmuls.run(count),
         "matmuls_graph": captured(context, lambda: matmuls.run(count)),
     }
@@ -63,7 +63,7 @@ def one_run(context: Context, kind: str) -> dict[str, float]:
         }
     more = {} if kind == "collected" else {"observer": "none"}
     if kind == "steps" and context.on_gpu:
-        more["device_records"] = False
+        more["device_records"] = "off"
     with ledger(context, f"overhead_{kind}", **more) as (led, jsonl):
         seconds = {
             name: _time_steps(context, run, steps, led) for name, run in _workloads(context).items()
@@ -94,7 +94,7 @@ def _in_a_process(context: Context, kind: str) -> dict[str, float]:
 
 
 def measure(context: Context) -> dict[str, Any]:
-    """Raw seconds of every run, and what collecting adds by the medians of neighbouring runs."""
+    """Raw seconds of every run, and what collecting adds by medians of pairs."""
     rounds = context.pick(5, 1)
     runs = run_interleaved(KINDS, rounds, lambda kind: _in_a_process(context, kind))
     launched = context.pick(LAUNCHES, 20)

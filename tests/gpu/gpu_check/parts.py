@@ -11,9 +11,10 @@ from typing import Any
 from . import overhead
 from .context import Context, Failed, Skip, ledger, mapped_libraries
 from .measuring import launches, lost, mismatches, steps_of
-from .workloads import Adds, UnevenSteps, captured, finished, training
+from .workloads import Negations, UnevenSteps, captured, finished, training
 
 Part = Callable[[Context], dict[str, Any]]
+KERNELS = "cupti_activity"  # the capability that says whether kernels are collected
 
 
 def _require(found: bool, why: str, facts: dict[str, Any]) -> None:
@@ -23,11 +24,11 @@ def _require(found: bool, why: str, facts: dict[str, Any]) -> None:
 
 def capabilities(context: Context) -> dict[str, Any]:
     """What the collector found on this machine."""
-    adds = Adds(context, 1024)
+    negations = Negations(context, 1024)
     with ledger(context, "capabilities") as (led, jsonl):
         for _ in range(3):
             with led.step():
-                adds.run(10)
+                negations.run(10)
         context.synchronize()
         found = led.capabilities
     facts = {
@@ -38,7 +39,7 @@ def capabilities(context: Context) -> dict[str, Any]:
     _require(len(facts["steps"]) == 3, "not every step was reported", facts)
     _require(facts["cupti_libraries"] <= 1, "two libcupti are mapped", facts)
     if context.on_gpu:
-        reason = found.get("cupti", "no such capability")
+        reason = found.get(KERNELS, "no such capability")
         _require(reason == "ok", f"kernels are not collected: {reason}", facts)
     return facts
 
@@ -102,8 +103,8 @@ def fence(context: Context) -> dict[str, Any]:
 def graphs(context: Context) -> dict[str, Any]:
     """Kernels of a CUDA graph, many on one launch."""
     per_graph = context.pick(2000, 20)
-    adds = Adds(context, 1024)
-    replay = captured(context, lambda: adds.run(per_graph))
+    negations = Negations(context, 1024)
+    replay = captured(context, lambda: negations.run(per_graph))
     steps = context.pick(30, 3)
     truth = {step: per_graph * (1 + step % 3) for step in range(steps)}
     with ledger(context, "graphs") as (led, jsonl):
@@ -169,20 +170,22 @@ def _profiled(context: Context, run: Callable[[], None]) -> int:
         run()
         context.synchronize()
     if context.on_gpu:
-        return sum("elementwise" in event.name for event in profiler.events())
-    return sum(event.name == "aten::add_" for event in profiler.events())
+        return sum(
+            "neg" in event.name and "elementwise" in event.name for event in profiler.events()
+        )
+    return sum(event.name == "aten::neg_" for event in profiler.events())
 
 
 def profiler_beside(context: Context) -> dict[str, Any]:
     """Steps before, under and after a run of torch.profiler in the same process."""
-    adds = Adds(context, 1024)
+    negations = Negations(context, 1024)
     each, steps = 100, context.pick(5, 2)
     with ledger(context, "profiler") as (led, jsonl):
 
         def train(first: int) -> None:
             for step in range(first, first + steps):
                 with led.step(step):
-                    adds.run(each)
+                    negations.run(each)
 
         train(0)
         context.synchronize()
@@ -209,7 +212,7 @@ def profiler_beside(context: Context) -> dict[str, Any]:
     # Beside another client of one and the same library, records may be missing; they must not be
     # missing in silence.
     silent = bool(facts["mismatches"]) and not facts["lost"]
-    if context.on_gpu and found.get("cupti") != "ok":
+    if context.on_gpu and found.get(KERNELS) != "ok":
         silent = False
     _require(not silent, "kernels are missing and nothing says so", facts)
     _require(
@@ -229,13 +232,13 @@ def nvtx_steps(context: Context) -> dict[str, Any]:
             raise Skip("the package nvtx is not installed") from error
     push = getattr(nvtx, "range_push", None) or nvtx.push_range
     pop = getattr(nvtx, "range_pop", None) or nvtx.pop_range
-    adds = Adds(context, 1024)
+    negations = Negations(context, 1024)
     steps = context.pick(20, 3)
     with ledger(context, "nvtx", nvtx_steps="train step*") as (led, jsonl):
         for step in range(steps):
             push(f"train step {step}")
             push("a layer")
-            adds.run(10 + step)
+            negations.run(10 + step)
             pop()
             pop()
         context.synchronize()
@@ -252,6 +255,32 @@ def nvtx_steps(context: Context) -> dict[str, Any]:
     return facts
 
 
+def capture(context: Context) -> dict[str, Any]:
+    """A recording of uneven steps, for replay tests on machines without a GPU, and their truth."""
+    work = UnevenSteps(context, context.pick(1 << 20, 1 << 10))
+    work.run(0)
+    context.synchronize()
+    path = context.folder / "uneven_steps.capture"
+    path.unlink(missing_ok=True)
+    steps = context.pick(20, 3)
+    with ledger(context, "capture", capture=str(path)) as (led, jsonl):
+        for step in range(steps):
+            with led.step(step):
+                work.run(step)
+        context.synchronize()
+    size = path.stat().st_size if path.exists() else 0
+    reports = steps_of(jsonl)
+    truth = work.truth(steps)
+    facts = {
+        "capture_bytes": size,
+        "truth": list(truth.values()),
+        "mismatches": mismatches(truth, {step["step"]: launches(step) for step in reports}),
+        "steps": [_brief(step) for step in reports],
+    }
+    _require(size > 0, "nothing was recorded", facts)
+    return facts
+
+
 def long_run(context: Context) -> dict[str, Any]:
     """Many records of graph launches: stamps that go bad and memory that grows, as others saw them
     after 25 million records, would show here.
@@ -261,8 +290,8 @@ def long_run(context: Context) -> dict[str, Any]:
     import torch
 
     per_graph, replays = 2000, context.pick(15_000, 20)
-    adds = Adds(context, 1024)
-    replay = captured(context, lambda: adds.run(per_graph))
+    negations = Negations(context, 1024)
+    replay = captured(context, lambda: negations.run(per_graph))
     free_before = torch.cuda.mem_get_info()[0]
     free = []
     with ledger(context, "long_run") as (led, jsonl):
@@ -310,6 +339,7 @@ PARTS: dict[str, tuple[Part, int]] = {  # with its time limit in seconds
     "nvtx_steps": (nvtx_steps, 60),
     "profiler_beside": (profiler_beside, 60),
     "coverage": (coverage, 120),
+    "capture": (capture, 60),
     "overhead": (overhead_of_collecting, 240),
     "long_run": (long_run, 120),
 }

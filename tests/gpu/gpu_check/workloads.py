@@ -9,8 +9,8 @@ from typing import Any
 from .context import Context
 
 
-class Adds:
-    """`count` additions in place: one elementwise kernel each."""
+class Negations:
+    """`count` changes of sign in place: one elementwise kernel each, without a scalar."""
 
     def __init__(self, context: Context, elements: int) -> None:
         import torch
@@ -19,7 +19,7 @@ class Adds:
 
     def run(self, count: int) -> None:
         for _ in range(count):
-            self._values.add_(1.0)
+            self._values.neg_()
 
 
 class Matmuls:
@@ -68,8 +68,8 @@ class UnevenSteps:
 
     def __init__(self, context: Context, elements: int) -> None:
         self._context = context
-        self._main = Adds(context, elements)
-        self._side = Adds(context, elements)
+        self._main = Negations(context, elements)
+        self._side = Negations(context, elements)
 
     @staticmethod
     def main_launches(step: int) -> int:
