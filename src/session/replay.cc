@@ -11,6 +11,7 @@
 #include "ledger/declaration.h"
 #include "ledger/flop_resolver.h"
 #include "ledger/reconcile.h"
+#include "session/replay_settings.h"
 #include "session/replay_sums.h"
 #include "timeline/step_builder.h"
 
@@ -65,7 +66,9 @@ class TraceReplay {
   TraceReplay(TraceSource& source, const ReplayOptions& options)
       : source_(source),
         options_(options),
-        builder_(StepBuilder::Options{}),
+        capture_(dynamic_cast<CaptureSource*>(&source)),
+        settings_(ReplaySettings::For(options, capture_)),
+        builder_(settings_.builder),
         resolver_({{FlopSource::kOpShapes, CountOp}}) {
     builder_.SetDeviceCounting(true);
   }
@@ -79,14 +82,21 @@ class TraceReplay {
       const Result<bool> more = source_.Read(batch);
       if (!more.has_value()) return tl::unexpected<Status>(more.error());
       if (!*more) break;
+      // After its last batch a session takes nothing before it finishes.
+      CloseSteps(trace);
       summary_.Add(batch);
       Declare(batch);
+      if (capture_ != nullptr) builder_.SetDeviceCounting(capture_->device_counting());
       builder_.Add(batch);
-      CloseSteps(trace);
     }
-    builder_.Finish(last_marker_ns_);
+    const bool closed = capture_ != nullptr && capture_->end().has_value();
+    builder_.Finish(closed ? capture_->end()->close_ns : last_marker_ns_);
     CloseSteps(trace);
     trace.description = source_.description();
+    if (!settings_.warning.empty()) {
+      trace.description.warnings.push_back(
+          {.kind = "settings", .count = 1, .text = settings_.warning});
+    }
     const std::vector<DeviceActivity> activities = summary_.Finish();
     trace.devices = SumDevices(trace.description, activities, summary_, source_.signatures());
     trace.total = SumTotal(trace.description, trace.devices, summary_, source_.signatures());
@@ -116,22 +126,41 @@ class TraceReplay {
   void CloseSteps(ReplayTrace& trace) {
     while (std::optional<StepTimeline> timeline = builder_.Take()) {
       // What is known of the devices is complete once the source hands out records.
+      if (!peak_) peak_ = settings_.peak;
       if (!peak_) peak_ = PeakOf(source_.description(), options_, &trace.peak_refusal);
       const std::vector<ResolvedOp> ops = resolver_.Resolve(timeline->ops, source_.signatures());
+      const std::vector<ResolvedKernel> kernels =
+          resolver_.ResolveKernels(timeline->kernels, source_.kernels(), source_.signatures());
       const StepDeclaration declaration =
-          EvaluateDeclaration(options_.model, options_.convention, *timeline);
-      trace.reports.push_back(
-          Reconcile(*timeline, ops, declaration, IdentifyConvention(options_.convention), *peak_));
+          EvaluateDeclaration(options_.model, settings_.convention, *timeline);
+      trace.reports.push_back(Reconcile(*timeline, ops, declaration,
+                                        IdentifyConvention(settings_.convention), *peak_, kernels));
+      if (capture_ != nullptr) CompleteAsLive(*timeline, trace.reports.back());
+    }
+  }
+
+  // What the session adds to the books that the ledger balanced.
+  void CompleteAsLive(const StepTimeline& timeline, StepReport& report) {
+    if (report.result == StepResult::kComplete && complete_steps_++ < settings_.warmup_steps) {
+      report.result = StepResult::kWarmup;
+    }
+    for (const ValueRecord& value : timeline.values) {
+      if (value.name_id >= capture_->value_names().size()) continue;
+      report.values.push_back(
+          {.name = capture_->value_names()[value.name_id], .value = value.value});
     }
   }
 
   TraceSource& source_;
   const ReplayOptions& options_;
+  CaptureSource* const capture_;
+  const ReplaySettings settings_;
   ActivitySummary summary_;
   StepBuilder builder_;
   FlopResolver resolver_;
   std::optional<EligiblePeak> peak_;
   std::int64_t last_marker_ns_ = 0;
+  int complete_steps_ = 0;
 };
 
 std::string NameOf(const ReplayTrace& trace) {

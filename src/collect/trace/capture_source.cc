@@ -253,6 +253,7 @@ Result<bool> CaptureSource::TakeBatch(RecordBatch& batch) {
     DecodeBatch(in_, last_ns_, read);
     if (in_.ok()) {
       description_.events += RecordCount(read);
+      NameSteps(read);
       device_counting_ = static_cast<BatchTag>(tag) == BatchTag::kDeviceBatch;
       Append(std::move(read), batch);
       ++batches_;
@@ -301,6 +302,20 @@ Result<bool> CaptureSource::Read(RecordBatch& batch) {
     if (at_end && !lost_block_) EndOfFile();
   }
   return false;
+}
+
+void CaptureSource::NameSteps(const RecordBatch& batch) {
+  for (const MarkerRecord& marker : batch.markers) {
+    if (marker.kind == MarkerRecord::Kind::kStepBegin) {
+      description_.steps.push_back({.name = "step " + std::to_string(marker.step),
+                                    .number = marker.step,
+                                    .start_ns = marker.time_ns,
+                                    .end_ns = marker.time_ns});
+    } else if (!description_.steps.empty() && (marker.kind == MarkerRecord::Kind::kStepEnd ||
+                                               marker.kind == MarkerRecord::Kind::kStepFailed)) {
+      description_.steps.back().end_ns = marker.time_ns;
+    }
+  }
 }
 
 void CaptureSource::EndOfFile() {

@@ -56,6 +56,7 @@ class CaptureSource final : public TraceSource {
   Result<bool> TakeKernels(WireReader& in);
   Result<bool> TakeBatch(RecordBatch& batch);
   Result<bool> Broken(std::size_t at, const std::string& what);
+  void NameSteps(const RecordBatch& batch);
   void EndOfFile();
 
   const std::string path_;

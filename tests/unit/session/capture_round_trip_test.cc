@@ -4,23 +4,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "collect/trace/capture_source.h"
 #include "export/report_json.h"
+#include "fakes/fake_device_source.h"
 #include "flopledger/session.h"
-#include "flops/op_classes.h"
-#include "flops/op_rules.h"
-#include "ledger/declaration.h"
-#include "ledger/flop_resolver.h"
-#include "ledger/reconcile.h"
 #include "session/capture_output.h"
-#include "timeline/step_builder.h"
+#include "session/replay.h"
+#include "session/session_parts.h"
 
 namespace flopledger {
 namespace {
@@ -137,64 +133,37 @@ class CaptureRoundTripTest : public testing::TestWithParam<std::uint64_t> {
     return options;
   }
 
-  // The stages of a session, over the batches of the capture.
-  std::vector<StepReport> Replay() {
-    Result<std::unique_ptr<CaptureSource>> opened = CaptureSource::Open(path_, {});
-    EXPECT_TRUE(opened.has_value()) << opened.error().message();
-    source_ = *std::move(opened);
-    const CaptureRun& run = source_->run();
-    StepBuilder::Options options;
-    options.observed = run.host_ops;
-    options.session_start_ns = run.session_start_ns;
-    StepBuilder builder(options);
-    std::vector<StepReport> reports;
-    const auto take = [&] {
-      while (std::optional<StepTimeline> timeline = builder.Take()) {
-        reports.push_back(Report(run, *timeline));
-      }
-    };
-    for (bool first = true;; first = false) {
-      RecordBatch batch;
-      const Result<bool> more = source_->Read(batch);
-      EXPECT_TRUE(more.has_value()) << more.error().message();
-      if (!more.has_value() || !*more) break;
-      // Closing a session adds its last batch and takes nothing before it finishes.
-      if (!first) take();
-      builder.Add(batch);
-    }
-    EXPECT_TRUE(source_->end());
-    builder.Finish(source_->end()->close_ns);
-    take();
-    return reports;
+  std::vector<StepReport> Replayed(std::optional<ModelFlops> model = SmallModel()) {
+    ReplayOptions options;
+    options.model = std::move(model);
+    Result<ReplayResult> result = Replay({path_}, options);
+    EXPECT_TRUE(result.has_value()) << result.error().message();
+    if (!result.has_value()) return {};
+    EXPECT_EQ(result->traces.size(), 1u);
+    description_ = result->traces.at(0).description;
+    return result->traces.at(0).reports;
   }
 
-  StepReport Report(const CaptureRun& run, const StepTimeline& timeline) {
-    FlopResolver resolver({{FlopSource::kOpShapes, CountOp}});
-    FlopConvention convention;
-    for (const ConventionSwitch& each : run.convention) {
-      convention = *WithSwitch(convention, each.name, each.value);
+  // Every field that is compared: rendered, and those whose text could be shorter than they are.
+  static void ExpectSame(const std::vector<StepReport>& replayed,
+                         const std::vector<StepReport>& live) {
+    ASSERT_EQ(replayed.size(), live.size());
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      EXPECT_EQ(Rendered(replayed[i]), Rendered(live[i])) << "report " << i;
+      EXPECT_EQ(replayed[i].utilization.mfu_ratio, live[i].utilization.mfu_ratio);
+      EXPECT_EQ(replayed[i].utilization.hfu_low_ratio, live[i].utilization.hfu_low_ratio);
+      EXPECT_EQ(replayed[i].utilization.hfu_high_ratio, live[i].utilization.hfu_high_ratio);
+      EXPECT_EQ(replayed[i].coverage.time_ratio, live[i].coverage.time_ratio);
+      EXPECT_EQ(replayed[i].coverage.launch_ratio, live[i].coverage.launch_ratio);
+      EXPECT_EQ(replayed[i].closed_by, live[i].closed_by);
+      EXPECT_EQ(replayed[i].late_records, live[i].late_records);
     }
-    const EligiblePeak peak{.rates = run.description.peaks,
-                            .dtype = run.description.peak_dtype,
-                            .device_count = run.device_count};
-    StepReport report = Reconcile(timeline, resolver.Resolve(timeline.ops, source_->signatures()),
-                                  EvaluateDeclaration(SmallModel(), convention, timeline),
-                                  run.description.convention, peak);
-    if (report.result == StepResult::kComplete && complete_++ < run.warmup_steps) {
-      report.result = StepResult::kWarmup;
-    }
-    for (const ValueRecord& value : timeline.values) {
-      report.values.push_back(
-          {.name = source_->value_names().at(value.name_id), .value = value.value});
-    }
-    return report;
   }
 
   const std::string path_ = (std::filesystem::temp_directory_path() /
                              ("flopledger_round_trip_" + std::to_string(getpid()) + ".flopcap"))
                                 .string();
-  std::unique_ptr<CaptureSource> source_;
-  int complete_ = 0;
+  TraceDescription description_;
 };
 
 TEST_P(CaptureRoundTripTest, TheReportsAreTheLiveOnes) {
@@ -207,20 +176,10 @@ TEST_P(CaptureRoundTripTest, TheReportsAreTheLiveOnes) {
   for (int step = 0; step < 40; ++step) training.Step(step);
   (*session)->Close();
 
-  const std::vector<StepReport> replayed = Replay();
-  EXPECT_TRUE(source_->description().warnings.empty());
-  ASSERT_EQ(replayed.size(), live.size());
-  ASSERT_GE(live.size(), 40u);
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    EXPECT_EQ(Rendered(replayed[i]), Rendered(live[i])) << "report " << i;
-    // Text has enough digits for every real number; one that had not would show here.
-    EXPECT_EQ(replayed[i].utilization.mfu_ratio, live[i].utilization.mfu_ratio);
-    EXPECT_EQ(replayed[i].utilization.hfu_low_ratio, live[i].utilization.hfu_low_ratio);
-    EXPECT_EQ(replayed[i].utilization.hfu_high_ratio, live[i].utilization.hfu_high_ratio);
-    EXPECT_EQ(replayed[i].coverage.time_ratio, live[i].coverage.time_ratio);
-    EXPECT_EQ(replayed[i].closed_by, live[i].closed_by);
-    EXPECT_EQ(replayed[i].late_records, live[i].late_records);
-  }
+  ExpectSame(Replayed(), live);
+  EXPECT_TRUE(description_.warnings.empty());
+  EXPECT_GE(live.size(), 40u);
+  EXPECT_EQ(description_.steps.size(), live.size());
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, CaptureRoundTripTest, testing::Values(1, 2, 3));
 
@@ -235,11 +194,59 @@ TEST_F(CaptureRoundTripTest, TheWorkerWritesItToo) {
   Training training(**session, 4);
   for (int step = 0; step < 100; ++step) training.Step(step);
   (*session)->Close(DurationNs(60'000'000'000));
-  const std::vector<StepReport> replayed = Replay();
-  ASSERT_EQ(replayed.size(), live.size());
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    EXPECT_EQ(Rendered(replayed[i]), Rendered(live[i])) << "report " << i;
+  ExpectSame(Replayed(), live);
+}
+
+// Without the model, everything but the declared side is there, and the missing model is named.
+TEST_F(CaptureRoundTripTest, ACaptureHoldsNoFormulaAndSaysSo) {
+  auto session = Session::Create(Options());
+  ASSERT_TRUE(session.has_value()) << session.error().message();
+  Training training(**session, 6);
+  for (int step = 0; step < 10; ++step) training.Step(step);
+  (*session)->Close();
+  const std::vector<StepReport> replayed = Replayed(std::nullopt);
+  ASSERT_GE(replayed.size(), 10u);
+  EXPECT_EQ(replayed[0].utilization.mfu_ratio, std::nullopt);
+  ASSERT_EQ(description_.warnings.size(), 1u);
+  EXPECT_EQ(description_.warnings[0].kind, "settings");
+  EXPECT_THAT(description_.warnings[0].text, testing::HasSubstr("give the model again"));
+}
+
+// Device work comes late and in its own portions, so that steps close behind their boundaries.
+TEST_F(CaptureRoundTripTest, DeviceWorkClosesTheSameSteps) {
+  using fakes::FakeDeviceSource;
+  std::vector<StepReport> live;
+  SessionOptions options = Options();
+  options.sinks.push_back(std::make_unique<KeepingSink>(&live));
+  const auto shared = std::make_shared<FakeDeviceSource::Shared>();
+  shared->pending.fences.reserve(4096);
+  shared->ops.reserve(64);
+  SessionParts parts{.clock = std::make_unique<SystemClock>(),
+                     .device = std::make_unique<FakeDeviceSource>(shared)};
+  auto session = std::move(parts).Create(std::move(options));
+  ASSERT_TRUE(session.has_value()) << session.error().message();
+  Training training(**session, 7);
+  const SystemClock clock;
+  for (int step = 0; step < 60; ++step) {
+    for (int launch = 0; launch < 1 + step % 5; ++launch) {
+      const std::int64_t now = clock.MonotonicNs();
+      FakeDeviceSource::Launch(*shared, {.start_ns = now,
+                                         .end_ns = now + 1000 * launch,
+                                         .kernel = static_cast<KernelId>(1 + launch % 3),
+                                         .stream = static_cast<std::uint32_t>(launch % 2)});
+    }
+    training.Step(step);
+    if (step % 3 == 0) FakeDeviceSource::Deliver(*shared);
+    (*session)->PumpOnce();
   }
+  (*session)->Close();
+  ExpectSame(Replayed(), live);
+  ASSERT_GE(live.size(), 60u);
+  EXPECT_TRUE(std::any_of(live.begin(), live.end(), [](const StepReport& report) {
+    return report.boundary == StepBoundary::kDevice;
+  })) << "the device's work has to have closed steps";
+  ASSERT_EQ(description_.devices.size(), 1u);
+  EXPECT_EQ(description_.devices[0].name, "Fake GPU");
 }
 
 TEST_F(CaptureRoundTripTest, APathThatCannotBeWrittenIsRefusedAtTheStart) {
