@@ -184,8 +184,8 @@ void DeviceSteps::Settle(const KernelRecord& kernel, std::size_t lane) {
       ++late_;
       return;
     case Place::kUndecided:
-      if (held_.size() >= options_.held_limit) {
-        ++overflow_;
+      if (held_.size() >= options_.held_limit && GiveUpFences()) {
+        Settle(kernel, lane);
         return;
       }
       occupy();
@@ -201,6 +201,23 @@ void DeviceSteps::Settle(const KernelRecord& kernel, std::size_t lane) {
       Fold(kernel, kernel.phase, lane, *range_.part);
       return;
   }
+}
+
+bool DeviceSteps::GiveUpFences() {
+  // They do not come: boundaries by times are worth more than records that are lost.
+  bool any = false;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].fence) continue;
+    EstimateFence(i);
+    any = true;
+  }
+  if (!steps_.empty() && steps_.back().exit_ns && !steps_.back().exit_fence) {
+    steps_.back().exit_fence = kLast;
+    any = true;
+  }
+  range_ = {};
+  SettleHeld();
+  return any;
 }
 
 void DeviceSteps::SettleHeld() {
@@ -296,16 +313,37 @@ void DeviceSteps::EstimateFence(std::size_t index) {
   range_ = {};
 }
 
-bool DeviceSteps::StreamsPassed(const Step& front, LaunchOrder next_fence) const {
-  if (streams_.latest() < next_fence) return false;
-  const LaunchOrder recent = closed_fence_ ? *closed_fence_ : front.fence.value_or(kFirst);
-  const auto end_ns = front.work.kernel_end_ns;
+DeviceSteps::Streams DeviceSteps::StreamsBehind(const Step& front, LaunchOrder fence) const {
+  Streams behind{.passed = true, .done = true, .silent = true};
+  const LaunchOrder recent = closed_fence_.value_or(kFirst);
+  const std::int64_t end_ns = front.work.kernel_end_ns.value_or(kFirst);
+  const std::int64_t since_ns = std::max(front.start_ns, closed_until_ns_);
+  const std::int64_t silence_ns = std::max(static_cast<std::int64_t>(options_.lag_steps) * step_ns_,
+                                           (streams_.latest_end_ns() - since_ns) / 2);
   for (const LaunchStreams::Stream& stream : streams_.all()) {
     if (stream.last_order < recent) continue;  // it has not worked for two steps
-    if (stream.last_order < next_fence) return false;
-    if (end_ns && stream.last_end_ns < *end_ns) return false;
+    const bool passed = stream.last_order >= fence;
+    if (passed && stream.last_end_ns >= end_ns) continue;
+    behind.passed = behind.passed && passed;
+    behind.done = false;
+    // A stream that is behind others goes on; one that is silent does not, while they do.
+    if (streams_.latest_end_ns() - stream.last_end_ns < silence_ns) behind.silent = false;
   }
-  return true;
+  return behind;
+}
+
+std::optional<LaunchOrder> DeviceSteps::FenceAfter() const {
+  // How long a step takes is not known before the first one.
+  const std::size_t lag = any_taken_ ? options_.lag_steps : 4 * options_.lag_steps;
+  for (std::size_t i = 1 + lag; i < steps_.size(); ++i) {
+    if (steps_[i].fence) return steps_[i].fence;
+  }
+  return std::nullopt;
+}
+
+bool DeviceSteps::SeesStepsAfter() const {
+  const std::optional<LaunchOrder> fence = FenceAfter();
+  return fence && streams_.latest() >= *fence;
 }
 
 DeviceSteps::Closing DeviceSteps::FrontClosing() {
@@ -322,11 +360,15 @@ DeviceSteps::Closing DeviceSteps::FrontClosing() {
     if (!worked) return Closing::kHost;
     return next.estimated ? Closing::kLag : Closing::kFence;
   }
-  if (next.fence && !next.estimated && StreamsPassed(front, *next.fence)) return Closing::kFence;
-  for (std::size_t i = 1 + options_.lag_steps; i < steps_.size(); ++i) {
-    if (!steps_[i].fence) continue;
-    if (streams_.latest() >= *steps_[i].fence) return Closing::kLag;
-    break;
+  if (next.fence && !next.estimated && streams_.latest() >= *next.fence) {
+    const Streams behind = StreamsBehind(front, *next.fence);
+    if (behind.done) return Closing::kFence;
+    if (behind.silent && SeesStepsAfter()) {
+      return behind.passed ? Closing::kFence : Closing::kLag;
+    }
+  } else if (const std::optional<LaunchOrder> later = FenceAfter()) {
+    const Streams behind = StreamsBehind(front, *later);
+    if (streams_.latest() >= *later && behind.silent) return Closing::kLag;
   }
   if (steps_.size() > options_.open_steps) return Closing::kLag;
   if (!now_ns_) return Closing::kWait;
@@ -385,6 +427,7 @@ std::vector<DeviceTime> DeviceSteps::TakeTime(std::int64_t start_ns, std::int64_
     MoveIdleToUntracked(devices.back(), lane.busy.TakeDropped());
   }
   closed_until_ns_ = std::max(closed_until_ns_, end_ns);
+  step_ns_ = std::max(end_ns - start_ns, step_ns_ - step_ns_ / 8);
   return devices;
 }
 

@@ -31,7 +31,9 @@ namespace flopledger {
 /// later step has begun, and wait (bounded) while one has. Steps are named by their place, oldest
 /// first.
 ///
-/// Thread: one. Fails: never; what cannot be held or has an impossible time is a counted loss.
+/// Thread: one. Fails: never; what has an impossible time is a counted loss. Memory is bounded:
+/// when too many kernels wait for a fence, the fence is given up and estimated, so that none is
+/// lost.
 class DeviceSteps {
  public:
   struct Options {
@@ -82,7 +84,6 @@ class DeviceSteps {
 
   std::int64_t TakeLate() { return std::exchange(late_, 0); }
   std::int64_t TakeInvalid() { return std::exchange(invalid_, 0); }
-  std::int64_t TakeOverflow() { return std::exchange(overflow_, 0); }
 
  private:
   static constexpr LaunchOrder kFirst = std::numeric_limits<LaunchOrder>::min();
@@ -117,16 +118,25 @@ class DeviceSteps {
     LaunchOrder to = kFirst;
   };
 
+  struct Streams {        // those that worked lately
+    bool passed = false;  // all show work that was launched behind the fence
+    bool done = false;    // and have run past the end of the step
+    bool silent = false;  // those that have not show nothing for as long as two steps
+  };
+
   enum class Place : std::uint8_t { kFound, kUndecided, kPast, kBeforeRun };
   Place Find(LaunchOrder order);
   void AddUnlaunched(const KernelRecord& kernel, Phase phase, std::size_t lane);
   void Fold(const KernelRecord& kernel, Phase phase, std::size_t lane, Part& part);
   void Settle(const KernelRecord& kernel, std::size_t lane);
   void SettleHeld();
+  bool GiveUpFences();
   void ApplyFence(const FenceRecord& fence, bool& used);
   void ApplyPendingFences();
   void EstimateFence(std::size_t index);
-  bool StreamsPassed(const Step& front, LaunchOrder next_fence) const;
+  Streams StreamsBehind(const Step& front, LaunchOrder fence) const;
+  std::optional<LaunchOrder> FenceAfter() const;
+  bool SeesStepsAfter() const;
   std::size_t LaneOf(std::uint16_t device);
   static void Join(Part& into, Part& from);
   /// Copies run on beside the next steps (checkpoints, prefetching), so kernels decide.
@@ -142,6 +152,7 @@ class DeviceSteps {
   bool finished_ = false;
   bool any_taken_ = false;
   std::int64_t closed_until_ns_ = kFirst;
+  std::int64_t step_ns_ = 0;  // about the longest interval of the last steps
   std::deque<Step> steps_;
   Range range_;
   std::size_t unknown_fences_ = 0;
@@ -154,7 +165,6 @@ class DeviceSteps {
   std::vector<KernelSums> spare_sums_;
   std::int64_t late_ = 0;
   std::int64_t invalid_ = 0;
-  std::int64_t overflow_ = 0;
 };
 
 }  // namespace flopledger

@@ -38,9 +38,11 @@ class LaunchStreams {
                  LaunchOrder idle_before);
 
   LaunchOrder latest() const { return latest_; }
+  std::int64_t latest_end_ns() const { return latest_end_ns_; }
   void See(Stream& stream, LaunchOrder order, std::int64_t end_ns) {
     if (order > stream.last_order) stream.last_order = order;
     if (end_ns > stream.last_end_ns) stream.last_end_ns = end_ns;
+    if (end_ns > latest_end_ns_) latest_end_ns_ = end_ns;
     if (order > latest_) latest_ = order;
   }
   const std::vector<Stream>& all() const { return streams_; }
@@ -54,6 +56,7 @@ class LaunchStreams {
   std::vector<Stream> streams_;
   std::array<std::uint32_t, 256> cache_{};
   LaunchOrder latest_ = std::numeric_limits<LaunchOrder>::min();
+  std::int64_t latest_end_ns_ = std::numeric_limits<std::int64_t>::min();
 };
 
 }  // namespace flopledger

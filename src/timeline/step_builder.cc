@@ -214,11 +214,6 @@ void StepBuilder::CountDeviceLosses() {
              .where = LossRecord::Where::kTimeline,
              .reason = LossRecord::Reason::kInvalidTime});
   }
-  if (const std::int64_t full = device_.TakeOverflow()) {
-    AddLoss({.count = full,
-             .where = LossRecord::Where::kTimeline,
-             .reason = LossRecord::Reason::kFull});
-  }
 }
 
 void StepBuilder::AddCollectorRecords(const RecordBatch& batch) {
