@@ -1,6 +1,6 @@
 #include "collect/cupti/activity_decoder.h"
 
-#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace flopledger {
 namespace {
 
-constexpr std::size_t kNameSlots = 8192;  // 64 bytes each; a miss costs a look-up, never a name
-constexpr std::size_t kOpSlots = 65536;   // launches between an op's record and its kernels
+constexpr int kNameSlotBits = 13;        // 8192 of 56 bytes; a miss costs a look-up, never a name
+constexpr std::size_t kOpSlots = 65536;  // launches between an op's record and its kernels
 constexpr std::size_t kMemset = 11;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
@@ -88,7 +88,7 @@ ActivityDecoder::ActivityDecoder(std::size_t kernel_signatures, KernelTable::Cla
                                  bool link_ops)
     : kernels_(kernel_signatures, std::move(classify)),
       link_ops_(link_ops),
-      names_(kNameSlots),
+      names_(std::size_t{1} << kNameSlotBits),
       ops_(link_ops ? kOpSlots : 0) {}
 
 std::int64_t ActivityDecoder::CountRecords(CuptiApi& api, std::uint8_t* buffer, std::size_t valid) {
@@ -145,17 +145,22 @@ void ActivityDecoder::Decode(CuptiApi& api, const DeviceClock& clock, std::uint8
 
 void ActivityDecoder::DecodeKernel(const DeviceClock& clock, const std::uint8_t* record,
                                    std::size_t left, RecordBatch& batch) {
-  const auto kernel = Read<KernelView>(record);
+  // In place: copied, the view's narrow fields would be stored and at once loaded again, wider.
+  const auto& kernel = *reinterpret_cast<const KernelView*>(record);
   ++counts_.kernels;
   if (has_graph_node_ && left >= kGraphNodeOffset + sizeof(std::uint64_t) &&
       Read<std::uint64_t>(record + kGraphNodeOffset) != 0) {
     ++counts_.graph_kernels;
   }
   if (kernel.end < kernel.start) ++counts_.backward_kernels;
-  const NameSlot& name = Intern(kernel);
-  Add(clock, kernel.start, kernel.end, kernel.correlation, kernel.device,
-      {.kernel = name.kernel,
+  const NameSlot& name = Intern(record);
+  Add(clock,
+      {.start = kernel.start,
+       .end = kernel.end,
+       .correlation = kernel.correlation,
+       .device = kernel.device,
        .stream = kernel.stream,
+       .kernel = name.kernel,
        .kind = KernelRecord::Kind::kKernel,
        .op_class = name.op_class},
       batch);
@@ -167,37 +172,45 @@ void ActivityDecoder::DecodeCopy(const DeviceClock& clock, const CopyView& copy,
   const std::size_t copy_kind = kind == KernelRecord::Kind::kMemset ? kMemset
                                 : copy.copy_kind < kMemset          ? copy.copy_kind
                                                                     : 0;
-  Add(clock, copy.start, copy.end, correlation, copy.device,
-      {.kernel = CopyId(copy_kind),
+  Add(clock,
+      {.start = copy.start,
+       .end = copy.end,
+       .correlation = correlation,
+       .device = copy.device,
        .stream = copy.stream,
+       .kernel = CopyId(copy_kind),
        .kind = kind,
        .op_class = OpClass::kCopy},
       batch);
 }
 
-void ActivityDecoder::Add(const DeviceClock& clock, std::uint64_t start, std::uint64_t end,
-                          std::uint32_t correlation, std::uint32_t device, KernelRecord record,
-                          RecordBatch& batch) {
+void ActivityDecoder::Add(const DeviceClock& clock, const Work& work, RecordBatch& batch) {
   // Work that the device launched itself may carry no id.
-  record.launch_known = correlation != 0;
-  if (record.launch_known) record.launch_order = orders_.Extend(correlation);
+  const bool launch_known = work.correlation != 0;
+  const LaunchOrder order = launch_known ? orders_.Extend(work.correlation) : 0;
   const std::optional<std::int64_t> boundary =
-      record.launch_known ? fences_.BoundaryBefore(record.launch_order) : std::nullopt;
-  const std::optional<Times> times = TimesOf(clock, start, end, boundary);
+      launch_known ? fences_.BoundaryBefore(order) : std::nullopt;
+  const std::optional<Times> times = TimesOf(clock, work.start, work.end, boundary);
   if (!times) {
     // Counted in the step that launched it, where that is known.
     Lose(boundary.value_or(now_ns_), 1, LossRecord::Reason::kInvalidTime, batch);
     return;
   }
+  if (work.device < 64) devices_seen_ |= std::uint64_t{1} << work.device;
+  KernelRecord& record = batch.kernels.emplace_back();
   record.start_ns = times->start_ns;
   record.end_ns = times->end_ns;
-  record.device = static_cast<std::uint16_t>(device);
-  if (device < 64) devices_seen_ |= std::uint64_t{1} << device;
-  if (link_ops_ && record.launch_known) {
-    LinkOp(correlation, record);
-    if (!record.op_known) unlinked_.emplace_back(batch.kernels.size(), correlation);
+  record.launch_order = order;
+  record.kernel = work.kernel;
+  record.stream = work.stream;
+  record.device = static_cast<std::uint16_t>(work.device);
+  record.kind = work.kind;
+  record.op_class = work.op_class;
+  record.launch_known = launch_known;
+  if (link_ops_ && launch_known) {
+    LinkOp(work.correlation, record);
+    if (!record.op_known) unlinked_.emplace_back(batch.kernels.size() - 1, work.correlation);
   }
-  batch.kernels.push_back(record);
 }
 
 std::optional<ActivityDecoder::Times> ActivityDecoder::TimesOf(
@@ -254,42 +267,40 @@ void ActivityDecoder::DecodeOverhead(const DeviceClock& clock, const OverheadVie
                              .kind = OverheadKindOf(overhead.overhead_kind)});
 }
 
-const ActivityDecoder::NameSlot& ActivityDecoder::Intern(const KernelView& kernel) {
-  const std::array<std::uint32_t, 7> shape = {
-      kernel.grid[0],
-      kernel.grid[1],
-      kernel.grid[2],
-      kernel.block[0],
-      kernel.block[1],
-      kernel.block[2],
-      kernel.static_shared_bytes + kernel.dynamic_shared_bytes};
-  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(kernel.name);
-  for (const std::uint32_t extent : shape) hash = (hash ^ extent) * 0x9e3779b97f4a7c15ULL;
-  NameSlot& slot = names_[(hash >> 40) % kNameSlots];
-  const bool same = slot.name == kernel.name && slot.shape == shape && slot.checked_in != 0;
-  if (!same) {
+const ActivityDecoder::NameSlot& ActivityDecoder::Intern(const std::uint8_t* record) {
+  // Grid, block and both kinds of shared memory lie side by side.
+  static_assert(offsetof(KernelView, local_per_thread) - offsetof(KernelView, grid) ==
+                sizeof(NameSlot::shape));
+  const auto name = Read<const char*>(record + offsetof(KernelView, name));
+  const auto shape = Read<decltype(NameSlot::shape)>(record + offsetof(KernelView, grid));
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(name) ^ (shape[0] << 1) ^
+                       std::rotl(shape[1], 17) ^ std::rotl(shape[2], 31) ^ std::rotl(shape[3], 47);
+  hash *= 0x9e3779b97f4a7c15ULL;
+  NameSlot& slot = names_[hash >> (64 - kNameSlotBits)];
+  const bool same =
+      slot.name == name && ((slot.shape[0] ^ shape[0]) | (slot.shape[1] ^ shape[1]) |
+                            (slot.shape[2] ^ shape[2]) | (slot.shape[3] ^ shape[3])) == 0;
+  if (same && slot.checked_in == drain_) return slot;
+  // The pointer may be of another text by now: its module was unloaded and another took its place.
+  // Once a drain is enough, names of one drain are alive together.
+  const KernelSignature* known = same ? kernels_.Find(slot.kernel) : nullptr;
+  if (known == nullptr || known->name != (name == nullptr ? "" : name)) {
+    InternSlow(*reinterpret_cast<const KernelView*>(record), slot);
     slot.shape = shape;
-    InternSlow(kernel, slot);
-  } else if (slot.checked_in != drain_) {
-    // The pointer may be of another text by now: its module was unloaded and another took its
-    // place. Once a drain is enough, names of one drain are alive together.
-    const KernelSignature* known = kernels_.Find(slot.kernel);
-    const char* text = kernel.name == nullptr ? "" : kernel.name;
-    if (known == nullptr || known->name != text) InternSlow(kernel, slot);
-    slot.checked_in = drain_;
   }
+  slot.checked_in = drain_;
   return slot;
 }
 
 void ActivityDecoder::InternSlow(const KernelView& kernel, NameSlot& slot) {
-  const KernelSignature signature{.name = kernel.name == nullptr ? "" : kernel.name,
-                                  .grid = {slot.shape[0], slot.shape[1], slot.shape[2]},
-                                  .block = {slot.shape[3], slot.shape[4], slot.shape[5]},
-                                  .shared_memory_bytes = slot.shape[6]};
+  const KernelSignature signature{
+      .name = kernel.name == nullptr ? "" : kernel.name,
+      .grid = {kernel.grid[0], kernel.grid[1], kernel.grid[2]},
+      .block = {kernel.block[0], kernel.block[1], kernel.block[2]},
+      .shared_memory_bytes = kernel.static_shared_bytes + kernel.dynamic_shared_bytes};
   slot.name = kernel.name;
   slot.kernel = kernels_.Intern(signature);
   slot.op_class = kernels_.ClassOf(slot.kernel);
-  slot.checked_in = drain_;
 }
 
 KernelId ActivityDecoder::CopyId(std::size_t copy_kind) {

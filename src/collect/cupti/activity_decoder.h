@@ -60,7 +60,7 @@ class ActivityDecoder {
  private:
   struct NameSlot {  // a signature by the pointer that the library gave for its name
     const char* name = nullptr;
-    std::array<std::uint32_t, 7> shape{};  // grid, block, shared memory
+    std::array<std::uint64_t, 4> shape{};  // grid, block, shared memory, as they lie
     KernelId kernel = kOverflowKernel;
     std::uint32_t checked_in = 0;  // the drain in which the text was last compared
     OpClass op_class = OpClass::kUnknown;
@@ -70,6 +70,16 @@ class ActivityDecoder {
     SignatureId op = kOverflowSignature;
     Phase phase = Phase::kForward;
     bool known = false;
+  };
+  struct Work {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    std::uint32_t correlation = 0;
+    std::uint32_t device = 0;
+    std::uint32_t stream = 0;
+    KernelId kernel = kOverflowKernel;
+    KernelRecord::Kind kind = KernelRecord::Kind::kKernel;
+    OpClass op_class = OpClass::kUnknown;
   };
   struct Times {
     std::int64_t start_ns = 0;
@@ -82,12 +92,10 @@ class ActivityDecoder {
                   KernelRecord::Kind kind, RecordBatch& batch);
   void DecodeExternal(const ExternalView& external, RecordBatch& batch);
   void DecodeOverhead(const DeviceClock& clock, const OverheadView& overhead, RecordBatch& batch);
-  void Add(const DeviceClock& clock, std::uint64_t start, std::uint64_t end,
-           std::uint32_t correlation, std::uint32_t device, KernelRecord record,
-           RecordBatch& batch);
+  void Add(const DeviceClock& clock, const Work& work, RecordBatch& batch);
   std::optional<Times> TimesOf(const DeviceClock& clock, std::uint64_t start, std::uint64_t end,
                                std::optional<std::int64_t> boundary_ns) const;
-  const NameSlot& Intern(const KernelView& kernel);
+  const NameSlot& Intern(const std::uint8_t* record);
   void InternSlow(const KernelView& kernel, NameSlot& slot);
   KernelId CopyId(std::size_t copy_kind);
   void LinkOp(std::uint32_t correlation, KernelRecord& record) const;

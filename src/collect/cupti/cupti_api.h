@@ -58,7 +58,6 @@ class CuptiApi {
   CUptiResult Pop() noexcept;
 
   std::uint32_t version() const { return version_; }
-  bool v2() const { return v2_; }
   bool has_external_ids() const;
   bool has_driver_api_filter() const;
 

@@ -38,16 +38,18 @@ class DeviceClock {
     return Set(*offset);
   }
 
-  std::int64_t ToSession(std::uint64_t stamp) const {
-    return static_cast<std::int64_t>(stamp) - offset_;
-  }
+  std::int64_t ToSession(std::uint64_t stamp) const { return Difference(stamp, offset_); }
   /// By the difference before the last step of the clock, if there was one.
   std::optional<std::int64_t> ToSessionBeforeStep(std::uint64_t stamp) const {
     if (!stepped_) return std::nullopt;
-    return static_cast<std::int64_t>(stamp) - previous_;
+    return Difference(stamp, previous_);
   }
 
  private:
+  // A stamp may be anything; what comes of nonsense is refused by its size.
+  static std::int64_t Difference(std::uint64_t stamp, std::int64_t offset) {
+    return static_cast<std::int64_t>(stamp - static_cast<std::uint64_t>(offset));
+  }
   // What the library uses by default, for one that does not tell.
   static std::uint64_t RealTimeNs() noexcept {
     timespec now{};

@@ -54,14 +54,15 @@ namespace {
 
 CUptiResult NextRecord(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record) {
   const int kernel_version = Engine::Get().kernel_record.load(std::memory_order_relaxed);
+  std::int32_t kind = 0;  // any number: the buffer may hold anything
   std::uint8_t* next = buffer;
   if (*record != nullptr) {
     next = reinterpret_cast<std::uint8_t*>(*record);
-    next += RecordSize((*record)->kind, kernel_version);
+    std::memcpy(&kind, next, sizeof(kind));
+    next += RecordSize(kind, kernel_version);
   }
   const std::size_t used = next - buffer;
   if (used >= valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-  CUpti_ActivityKind kind{};
   if (valid - used < sizeof(kind)) return CUPTI_ERROR_INVALID_KIND;
   std::memcpy(&kind, next, sizeof(kind));
   const std::size_t size = RecordSize(kind, kernel_version);
