@@ -86,7 +86,9 @@ Result<ReplayOptions> OptionsOf(const ReplayArguments& arguments) {
     }
     options.peaks = {{.dtype = *dtype, .rate = *rate, .source = "--peak"}};
   }
-  if (arguments.config.empty() != (arguments.rows == 0 || arguments.row_length == 0)) {
+  const bool rows = arguments.rows > 0;
+  const bool length = arguments.row_length > 0;
+  if (rows != length || rows == arguments.config.empty()) {
     return InvalidArgument(
         "--config needs --batch and --seq (rows of a step on one rank, tokens of each), and they "
         "need --config");
