@@ -57,6 +57,7 @@ nb::dict ReportToDict(const StepReport& report) {
   dict["step"] = report.step;
   dict["result"] = std::string(ToString(report.result));
   dict["closed_by"] = report.closed_by;
+  dict["boundary"] = std::string(ToString(report.boundary));
   dict["wall_ns"] = report.wall.ns();
   dict["useful_tokens"] = report.tokens.useful;
   dict["padded_tokens"] = report.tokens.padded;
@@ -192,6 +193,18 @@ void BindOptions(nb::module_& module) {
       .def_rw("window_steps", &SessionOptions::window_steps)
       .def_rw("log_every_steps", &SessionOptions::log_every_steps)
       .def_rw("host_ops", &SessionOptions::host_ops)
+      .def_prop_rw(
+          "device_records",
+          [](const BoundOptions& o) {
+            return o.device_records == DeviceRecords::kAuto ? "auto" : "off";
+          },
+          [](BoundOptions& o, std::string_view value) {
+            if (value != "auto" && value != "off") {
+              throw nb::value_error(
+                  ("device_records is '" + std::string(value) + "'; accepted: auto, off").c_str());
+            }
+            o.device_records = value == "auto" ? DeviceRecords::kAuto : DeviceRecords::kOff;
+          })
       .def_rw("jsonl_path", &SessionOptions::jsonl_path)
       .def_rw("capture_path", &SessionOptions::capture_path)
       .def_rw("capture_max_bytes", &SessionOptions::capture_max_bytes)

@@ -33,6 +33,7 @@ SETTINGS: dict[str, tuple[type, Any]] = {
     "discovery": (str, ""),
     "observer": (str, "auto"),
     "strict": (bool, False),
+    "device_records": (str, "auto"),
     "nvtx": (bool, True),
     "nvtx_steps": (str, ""),
     "nvtx_phases": (str, ""),

@@ -89,6 +89,9 @@ def start(
     (folder for Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise
     instead of log), ``nvtx`` (listen to NVTX ranges), ``nvtx_steps`` (``"step*"``: ranges that are
     steps) and ``nvtx_phases`` (``"forward=fwd*"``); ``docs/nvtx.md`` has their forms.
+    ``device_records``: ``"auto"`` records the kernels of GPUs through CUPTI, where the library and
+    the driver are there, so that steps end when the device has finished and coverage is by kernel;
+    ``"off"`` leaves CUPTI alone, for another profiler.
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
     what is accepted, ``OSError`` for a step log or capture that cannot be written, and ``RuntimeError`` if a
@@ -124,6 +127,7 @@ def start(
     options.http_allow_remote = chosen["allow_remote"]
     options.http_discovery_folder = chosen["discovery"]
     options.host_ops = chosen["observer"] != "none"
+    options.device_records = chosen["device_records"]
     options.nvtx = chosen["nvtx"]
     options.nvtx_steps = chosen["nvtx_steps"]
     options.nvtx_phases = chosen["nvtx_phases"]

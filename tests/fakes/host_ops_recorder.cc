@@ -31,6 +31,8 @@ struct Recorder {
   std::atomic<std::uint64_t> written{0};
   std::atomic<std::uint64_t> aborted{0};
   std::atomic<std::uint64_t> interned{0};
+  std::atomic<std::uint64_t> pushed{0};
+  std::atomic<std::uint64_t> popped{0};
 };
 
 bool Same(const Signature& signature, const char* name, const flopledger_op_argument* arguments,
@@ -72,6 +74,12 @@ void Write(void* context, const flopledger_op_record* record) {
   if (index < recorder->records.size()) recorder->records[index] = *record;
 }
 
+void PushOp(void* context, std::uint32_t, std::uint8_t) {
+  static_cast<Recorder*>(context)->pushed.fetch_add(1);
+}
+
+void PopOp(void* context) { static_cast<Recorder*>(context)->popped.fetch_add(1); }
+
 void Aborted(void* context, std::int64_t) { static_cast<Recorder*>(context)->aborted.fetch_add(1); }
 
 }  // namespace
@@ -81,13 +89,25 @@ extern "C" {
 Recorder* recorder_create(std::uint64_t capacity) {
   auto* recorder = new Recorder;
   recorder->records.resize(capacity);
-  recorder->table = {
-      FLOPLEDGER_HOST_OPS_VERSION, sizeof(flopledger_host_ops), recorder, Intern, Write, Aborted};
+  recorder->table = {FLOPLEDGER_HOST_OPS_VERSION,
+                     sizeof(flopledger_host_ops),
+                     recorder,
+                     Intern,
+                     Write,
+                     Aborted,
+                     PushOp,
+                     PopOp};
   return recorder;
 }
 const flopledger_host_ops* recorder_table(Recorder* recorder) { return &recorder->table; }
 std::uint64_t recorder_written(Recorder* recorder) { return recorder->written; }
 std::uint64_t recorder_aborted(Recorder* recorder) { return recorder->aborted; }
+std::uint64_t recorder_pushed(Recorder* recorder) { return recorder->pushed; }
+std::uint64_t recorder_popped(Recorder* recorder) { return recorder->popped; }
+/// A table as older sessions made it: without what was added later.
+void recorder_make_old(Recorder* recorder) {
+  recorder->table.size = FLOPLEDGER_HOST_OPS_FIRST_SIZE;
+}
 std::uint64_t recorder_interned(Recorder* recorder) { return recorder->interned; }
 std::uint64_t recorder_signature_count(Recorder* recorder) { return recorder->signatures.size(); }
 const flopledger_op_record* recorder_records(Recorder* recorder) {

@@ -90,6 +90,9 @@ class Recorder:
             ("written", ctypes.c_uint64),
             ("aborted", ctypes.c_uint64),
             ("interned", ctypes.c_uint64),
+            ("pushed", ctypes.c_uint64),
+            ("popped", ctypes.c_uint64),
+            ("make_old", None),
             ("signature_count", ctypes.c_uint64),
             ("records", ctypes.POINTER(OpRecord)),
             ("clear", None),
@@ -123,6 +126,19 @@ class Recorder:
     def interned(self) -> int:
         """Calls of `intern`, known signatures included."""
         return self._library.recorder_interned(self._self)
+
+    @property
+    def pushed(self) -> int:
+        """Ops that said that what they launch on a device is their own."""
+        return self._library.recorder_pushed(self._self)
+
+    @property
+    def popped(self) -> int:
+        return self._library.recorder_popped(self._self)
+
+    def make_old(self) -> None:
+        """Cuts the table to the size that it had before it could be told of launches."""
+        self._library.recorder_make_old(self._self)
 
     @property
     def written(self) -> int:

@@ -312,6 +312,29 @@ def test_native_sees_worker_threads():
     assert books_of("dispatch", action).total == 0
 
 
+def test_only_ops_on_a_gpu_say_what_they_launch():
+    a, b = rand(5, 7), rand(7, 3)
+    recorder = Recorder()
+    with observing("native", recorder):
+        torch.mm(a, b)
+        assert recorder.pushed == 0, "on a CPU the op is the kernel, and telling would cost time"
+        if torch.cuda.is_available():
+            c, d = a.cuda(), b.cuda()
+            torch.mm(c, d)
+            assert recorder.pushed == recorder.popped == 1, "the copies have no rule"
+            torch.nn.functional.linear(c, d.t())
+            assert recorder.pushed == recorder.popped == 3, "linear and the product inside of it"
+
+
+def test_a_table_of_an_older_session_is_taken():
+    a, b = rand(5, 7), rand(7, 3)
+    recorder = Recorder()
+    recorder.make_old()
+    with observing("native", recorder):
+        torch.mm(a, b)
+    assert recorder.books().total == 210
+
+
 def test_numbers_belong_to_the_table_they_came_from():
     a, b = rand(5, 7), rand(7, 3)
     first, second = Recorder(), Recorder()

@@ -65,6 +65,7 @@ struct Frame {
   bool counted;           ///< by a rule, from its arguments
   bool contains_counted;  ///< then it is a caller and the one inside is the kernel
   bool contains_aborted;
+  bool pushed;  ///< what it launches is known to be its own
 };
 
 struct ThreadState {
@@ -147,14 +148,16 @@ bool HasPlainShape(const c10::TensorImpl& tensor) {
              {DispatchKey::Sparse, DispatchKey::SparseCsr, DispatchKey::NestedTensor}));
 }
 
-/// Writes one argument; false if the op stands for another.
-bool PushTensor(const at::Tensor& tensor, KeyBuffer* key) {
+/// Writes one argument; false if the op stands for another. `*on_gpu` becomes true for a tensor
+/// whose ops are launched on a device of NVIDIA (or AMD, where torch calls it the same).
+bool PushTensor(const at::Tensor& tensor, KeyBuffer* key, bool* on_gpu) {
   if (!tensor.defined()) {
     key->PushArgument(kNone, kOther, 0);
     return true;
   }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   if (StandsForAnother(impl)) return false;
+  *on_gpu |= impl.key_set().has_backend(c10::BackendComponent::CUDABit);
   if (!HasPlainShape(impl) || impl.dim() > static_cast<std::int64_t>(kMostIntegers)) {
     key->PushArgument(kNone, kOther, 0);
     return true;
@@ -177,8 +180,8 @@ void PushList(const List& list, KeyBuffer* key) {
 
 // Real numbers by kind only: no rule needs one, and a learning rate would make a new signature
 // with every step.
-bool PushArgument(const c10::IValue& value, KeyBuffer* key) {
-  if (value.isTensor()) return PushTensor(value.toTensor(), key);
+bool PushArgument(const c10::IValue& value, KeyBuffer* key, bool* on_gpu) {
+  if (value.isTensor()) return PushTensor(value.toTensor(), key, on_gpu);
   if (value.isBool()) {
     key->PushArgument(kBoolean, kOther, 1);
     key->Push(value.toBool() ? 1 : 0);
@@ -240,7 +243,7 @@ NameEntry* NameOf(const char* name, ThreadState* state) {
 /// Number of the signature of this call. `*counted` becomes false if the op only stands for
 /// another.
 std::uint32_t SignatureOf(const flopledger_host_ops& ops, const at::RecordFunction& function,
-                          NameEntry* name, ThreadState* state, bool* counted) {
+                          NameEntry* name, ThreadState* state, bool* counted, bool* on_gpu) {
   if (!name->counted) {
     if (name->signature == 0) name->signature = InternName(ops, name->name.c_str());
     return name->signature;
@@ -253,7 +256,7 @@ std::uint32_t SignatureOf(const flopledger_host_ops& ops, const at::RecordFuncti
   }
   state->key.Reset(name->index);
   for (const c10::IValue& input : function.inputs()) {
-    if (!PushArgument(input, &state->key)) {
+    if (!PushArgument(input, &state->key, on_gpu)) {
       *counted = false;
       return state->composite;
     }
@@ -302,19 +305,27 @@ void Begin(const at::RecordFunction& function) {
   frame.graph_task = torch::autograd::get_current_graph_task_id();
   frame.phase = PhaseNow(frame.graph_task, *state);
   frame.counted = name->counted;
-  frame.signature = SignatureOf(*ops, function, name, state, &frame.counted);
+  bool on_gpu = false;
+  frame.signature = SignatureOf(*ops, function, name, state, &frame.counted, &on_gpu);
+  frame.pushed = on_gpu && frame.counted && FLOPLEDGER_HOST_OPS_HAS(ops, push_op);
   frame.start_ns = NowNs();
   state->frames.push_back(frame);
+  // Last of all: nothing may fail between a push and the frame that remembers it.
+  if (frame.pushed) ops->push_op(ops->context, frame.signature, frame.phase);
+}
+
+void Pop(const flopledger_host_ops* ops, const Frame& frame) {
+  if (frame.pushed && ops != nullptr) ops->pop_op(ops->context);
 }
 
 /// The frame of this function, on top of the stack. Frames above it never saw their end (observing
 /// was off for a while) and are dropped.
-bool Unwind(const at::RecordFunction& function, std::vector<Frame>* frames) {
+bool Unwind(const flopledger_host_ops* ops, const at::RecordFunction& function,
+            std::vector<Frame>* frames) {
   for (std::size_t i = frames->size(); i > 0; --i) {
-    if ((*frames)[i - 1].function == &function) {
-      frames->resize(i);
-      return true;
-    }
+    if ((*frames)[i - 1].function != &function) continue;
+    for (; frames->size() > i; frames->pop_back()) Pop(ops, frames->back());
+    return true;
   }
   return false;
 }
@@ -336,8 +347,11 @@ void End(const at::RecordFunction& function) {
   ThreadState* state = t_state;
   if (state == nullptr || state->frames.empty()) return;
   const std::int64_t end_ns = NowNs();
-  if (!Unwind(function, &state->frames)) return;
+  const flopledger_host_ops* ops = g_ops.load(std::memory_order_acquire);
+  if (state->session != g_session.load(std::memory_order_relaxed)) ops = nullptr;
+  if (!Unwind(ops, function, &state->frames)) return;
   const Frame frame = state->frames.back();
+  Pop(ops, frame);
   state->frames.pop_back();
   const bool aborted = std::uncaught_exceptions() > frame.exceptions;
   if (!state->frames.empty()) {
@@ -346,8 +360,7 @@ void End(const at::RecordFunction& function) {
     parent.contains_counted |= frame.counted || frame.contains_counted;
     parent.contains_aborted |= aborted;
   }
-  const flopledger_host_ops* ops = g_ops.load(std::memory_order_acquire);
-  if (ops == nullptr || state->session != g_session.load(std::memory_order_relaxed)) return;
+  if (ops == nullptr) return;
   if (!aborted) {
     Write(*ops, frame, end_ns, state->composite);
   } else if (!frame.contains_aborted) {
@@ -385,7 +398,7 @@ FLOPLEDGER_OBSERVER_EXPORT std::uint32_t flopledger_observer_abi_version() { ret
 FLOPLEDGER_OBSERVER_EXPORT int flopledger_observer_install(const flopledger_host_ops* ops) {
   using namespace flopledger::observer;  // NOLINT(google-build-using-namespace)
   if (ops == nullptr || ops->version != FLOPLEDGER_HOST_OPS_VERSION ||
-      ops->size < sizeof(flopledger_host_ops)) {
+      ops->size < FLOPLEDGER_HOST_OPS_FIRST_SIZE) {
     return 2;
   }
   if (ops->intern == nullptr || ops->write == nullptr || ops->aborted == nullptr) return 3;
