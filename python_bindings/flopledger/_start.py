@@ -60,6 +60,28 @@ def _set_rank(options: _core.SessionOptions, ranks: tuple[int | None, ...]) -> N
     options.set_rank(rank, local, distributed.get_world_size(), "torch.distributed")
 
 
+def _set_options(options: _core.SessionOptions, chosen: dict[str, Any]) -> None:
+    options.run_id = chosen["run"]
+    options.sequence_length = chosen["seq_len"]
+    options.warmup_steps = chosen["warmup_steps"]
+    options.window_steps = chosen["window_steps"]
+    options.log_every_steps = chosen["log_every"]
+    options.log_level = chosen["log_level"]
+    options.jsonl_path = chosen["jsonl"]
+    options.capture_path = chosen["capture"]
+    options.capture_max_bytes = chosen["capture_max_bytes"]
+    options.http_enabled = chosen["http"]
+    options.http_address = chosen["address"]
+    options.http_port = chosen["port"]
+    options.http_allow_remote = chosen["allow_remote"]
+    options.http_discovery_folder = chosen["discovery"]
+    options.host_ops = chosen["observer"] != "none"
+    options.device_records = chosen["device_records"]
+    options.nvtx = chosen["nvtx"]
+    options.nvtx_steps = chosen["nvtx_steps"]
+    options.nvtx_phases = chosen["nvtx_phases"]
+
+
 def start(
     model_flops: Any = None,
     peak: Any = None,
@@ -85,17 +107,17 @@ def start(
     matmuls, ``seq_len`` of a row, ``warmup_steps`` (1) that stay out of the ratios,
     ``window_steps`` (20), ``log_every`` (10; 0: no line), ``log_level``, ``jsonl`` (path of the
     step log), ``capture`` (path of a file with the raw records, for ``flopledger replay``) and
-    ``capture_max_bytes`` (2**30) at which it ends, ``http``, ``address``, ``port`` (9410 + local rank), ``allow_remote``, ``discovery``
-    (folder for Prometheus' file_sd), ``observer`` (auto, native, dispatch, none), ``strict`` (raise
-    instead of log), ``nvtx`` (listen to NVTX ranges), ``nvtx_steps`` (``"step*"``: ranges that are
-    steps) and ``nvtx_phases`` (``"forward=fwd*"``); ``docs/nvtx.md`` has their forms.
-    ``device_records``: ``"auto"`` records the kernels of GPUs through CUPTI, where the library and
-    the driver are there, so that steps end when the device has finished and coverage is by kernel;
-    ``"off"`` leaves CUPTI alone, for another profiler.
+    ``capture_max_bytes`` (2**30) at which it ends, ``http``, ``address``, ``port`` (9410 + local
+    rank), ``allow_remote``, ``discovery`` (folder for Prometheus' file_sd), ``observer`` (auto,
+    native, dispatch, none), ``strict`` (raise instead of log), ``nvtx`` (listen to NVTX ranges),
+    ``nvtx_steps`` (``"step*"``: ranges that are steps) and ``nvtx_phases`` (``"forward=fwd*"``);
+    ``docs/nvtx.md`` has their forms. ``device_records``: ``"auto"`` records the kernels of GPUs
+    through CUPTI, where the library and the driver are there, so that steps end when the device has
+    finished and coverage is by kernel; ``"off"`` leaves CUPTI alone, for another profiler.
 
     Raises ``ValueError`` (or ``TypeError`` for an unknown name) that names the field, its value and
-    what is accepted, ``OSError`` for a step log or capture that cannot be written, and ``RuntimeError`` if a
-    ledger is open already.
+    what is accepted, ``OSError`` for a step log or capture that cannot be written, and
+    ``RuntimeError`` if a ledger is open already.
     """
     global _current
     if _current is not None and not _current._closed:
@@ -112,25 +134,7 @@ def start(
     for each in peaks:
         options.add_peak(each)
     _set_rank(options, (rank, local_rank, world_size))
-    options.run_id = chosen["run"]
-    options.sequence_length = chosen["seq_len"]
-    options.warmup_steps = chosen["warmup_steps"]
-    options.window_steps = chosen["window_steps"]
-    options.log_every_steps = chosen["log_every"]
-    options.log_level = chosen["log_level"]
-    options.jsonl_path = chosen["jsonl"]
-    options.capture_path = chosen["capture"]
-    options.capture_max_bytes = chosen["capture_max_bytes"]
-    options.http_enabled = chosen["http"]
-    options.http_address = chosen["address"]
-    options.http_port = chosen["port"]
-    options.http_allow_remote = chosen["allow_remote"]
-    options.http_discovery_folder = chosen["discovery"]
-    options.host_ops = chosen["observer"] != "none"
-    options.device_records = chosen["device_records"]
-    options.nvtx = chosen["nvtx"]
-    options.nvtx_steps = chosen["nvtx_steps"]
-    options.nvtx_phases = chosen["nvtx_phases"]
+    _set_options(options, chosen)
     session = _core.Session.create(options)
     session.set_capability("peak", bool(peaks), "ok" if peaks else "unknown_device")
     if no_peak:
