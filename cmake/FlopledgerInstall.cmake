@@ -4,6 +4,21 @@ if(NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
 
+# install_program_texts(<share> <component>): the manual and the completions of the program.
+function(install_program_texts share component)
+  if(NOT TARGET flopledger_program_texts)
+    return()
+  endif()
+  set(folder "${PROJECT_BINARY_DIR}/src/cli")
+  install(FILES "${folder}/flopledger.1" DESTINATION "${share}/man/man1" COMPONENT ${component})
+  install(FILES "${folder}/flopledger.bash" RENAME flopledger
+    DESTINATION "${share}/bash-completion/completions" COMPONENT ${component})
+  install(FILES "${folder}/_flopledger" DESTINATION "${share}/zsh/site-functions"
+    COMPONENT ${component})
+  install(FILES "${folder}/flopledger.fish" DESTINATION "${share}/fish/vendor_completions.d"
+    COMPONENT ${component})
+endfunction()
+
 if(SKBUILD)
   # The observer that is compiled on the user's machine needs the C header.
   install(TARGETS flopledger LIBRARY DESTINATION flopledger COMPONENT python)
@@ -12,6 +27,7 @@ if(SKBUILD)
   if(TARGET flopledger_program)
     install(TARGETS flopledger_program RUNTIME DESTINATION "${SKBUILD_SCRIPTS_DIR}"
       COMPONENT python)
+    install_program_texts("${SKBUILD_DATA_DIR}/share" python)
   endif()
   return()
 endif()
@@ -24,6 +40,7 @@ install(TARGETS flopledger flopledger_api EXPORT flopledgerTargets
   FILE_SET HEADERS COMPONENT development)
 if(TARGET flopledger_program)
   install(TARGETS flopledger_program RUNTIME COMPONENT runtime)
+  install_program_texts("${CMAKE_INSTALL_DATADIR}" runtime)
 endif()
 install(EXPORT flopledgerTargets NAMESPACE flopledger:: COMPONENT development
   DESTINATION "${flopledger_config_folder}")

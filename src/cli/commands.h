@@ -27,8 +27,12 @@ void AddExplainCommand(CLI::App& app, int* exit_code);
 void AddReplayCommand(CLI::App& app, int* exit_code);
 void AddReportCommand(CLI::App& app, int* exit_code);
 void AddDiffCommand(CLI::App& app, int* exit_code);
+void AddServeCommand(CLI::App& app, int* exit_code);
+void AddDoctorCommand(CLI::App& app, int* exit_code);
 void AddRulesCommand(CLI::App& app, int* exit_code);
 void AddDashboardCommand(CLI::App& app, int* exit_code);
+void AddCompletionCommand(CLI::App& app, int* exit_code);
+void AddManualCommand(CLI::App& app, int* exit_code);
 void AddVersionCommand(CLI::App& app, int* exit_code);
 
 /// A subcommand whose help begins with its examples.

@@ -150,7 +150,7 @@ void AddPeaksCommand(CLI::App& app, int* exit_code) {
       "  flopledger peaks\n"
       "  flopledger peaks --device 'NVIDIA H100 PCIe'\n"
       "  flopledger peaks --pci-id 0x2330 --dtype fp8\n"
-      "  flopledger peaks --sm-count 132 --form-factor SXM5 --slice-sm-count 32");
+      "  flopledger peaks --pci-id 0x2330 --slice-sm-count 32");
   command->add_option("--device", options->device.name, "name of the device, as the driver says");
   command->add_option("--pci-id", options->pci_id, "PCI device id, in hexadecimal");
   command->add_option("--sm-count", options->device.sm_count, "multiprocessors of the device")

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/command_tree.h"
 #include "commands.h"
 #include "flops/nearest.h"
 
@@ -17,6 +18,23 @@ class ExamplesFirst : public CLI::Formatter {
     return app->get_footer() + "\n\n" + CLI::Formatter::make_description(app);
   }
   std::string make_footer(const CLI::App*) const override { return ""; }
+  /// `VALUE=default`: without the checks, whose texts CLI11 would put behind the type.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_items_expected_max() == 0) return "";
+    const OptionWords words = ReadOption(*option);
+    std::string text = words.positional ? "" : " " + words.value_name;
+    if (!words.choices.empty()) {
+      text = " {";
+      for (const std::string& choice : words.choices) {
+        text += (text.size() > 2 ? "," : "") + choice;
+      }
+      text += "}";
+    }
+    if (!words.default_text.empty()) text += "=" + words.default_text;
+    if (words.repeats) text += " ...";
+    if (words.required) text += " REQUIRED";
+    return text;
+  }
 };
 
 /// Every long option and subcommand that is valid where parsing stopped.
@@ -86,11 +104,12 @@ int RunProgram(int argc, const char* const* argv) {
   try {
     CLI::App app(
         "Examples:\n"
+        "  flopledger report run.jsonl\n"
+        "  flopledger report logs/ --html report.html\n"
+        "  flopledger diff before.jsonl after.jsonl\n"
+        "  flopledger doctor\n"
         "  flopledger explain --config config.json --batch 8 --seq 4096\n"
-        "  flopledger explain --config config.json --seq 8192 --convention house --against "
-        "MEGATRON\n"
-        "  flopledger peaks --device 'NVIDIA H100 PCIe'\n"
-        "  flopledger published table.csv\n\n"
+        "  flopledger peaks --device 'NVIDIA H100 PCIe'\n\n"
         "Keeps the books on every floating-point operation of a training process.");
     app.name("flopledger");
     app.require_subcommand(1);
@@ -100,8 +119,12 @@ int RunProgram(int argc, const char* const* argv) {
     AddReplayCommand(app, &exit_code);
     AddReportCommand(app, &exit_code);
     AddDiffCommand(app, &exit_code);
+    AddServeCommand(app, &exit_code);
+    AddDoctorCommand(app, &exit_code);
     AddRulesCommand(app, &exit_code);
     AddDashboardCommand(app, &exit_code);
+    AddCompletionCommand(app, &exit_code);
+    AddManualCommand(app, &exit_code);
     AddVersionCommand(app, &exit_code);
     return Parse(app, argc, argv, exit_code);
   } catch (const std::exception& error) {

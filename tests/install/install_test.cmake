@@ -25,6 +25,17 @@ if(stray)
   message(FATAL_ERROR "inner libraries were installed: ${stray}")
 endif()
 
+# The manual and the completions are of the program that lies beside them.
+if(EXISTS "${BUILD_FOLDER}/src/cli/flopledger.1")
+  foreach(file IN ITEMS man/man1/flopledger.1 bash-completion/completions/flopledger
+      zsh/site-functions/_flopledger fish/vendor_completions.d/flopledger.fish)
+    file(READ "${prefix}/share/${file}" content)
+    if(NOT content MATCHES "doctor")
+      message(FATAL_ERROR "share/${file} does not know the program's commands")
+    endif()
+  endforeach()
+endif()
+
 # An installation is used where it lies now, not where it was made.
 file(RENAME "${prefix}" "${WORK_FOLDER}/moved")
 run("${CMAKE_COMMAND}" -S "${CONSUMER_FOLDER}" -B "${build}" -G "${GENERATOR}"
