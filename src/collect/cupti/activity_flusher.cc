@@ -102,6 +102,7 @@ bool ActivityFlusher::StopThread(std::function<void()> last, std::int64_t limit_
     stop_ = true;
     changed_.notify_all();
     if (!changed_.wait_for(lock, std::chrono::milliseconds(limit_ms), [this] { return ended_; })) {
+      thread_.detach();
       return false;
     }
   }

@@ -95,7 +95,9 @@ void CuptiCollector::CheckHealth(std::int64_t now_ns) {
     last_record_at_ns_ = now_ns;
     flushes_at_last_record_ = flusher_->flushes();
   }
-  const bool silent = fences - fences_at_last_record_ >= kSilentFences &&
+  // Before the process has used CUDA nothing is traced: that is no silence.
+  const bool silent = decoder_.counts().fences > 0 &&
+                      fences - fences_at_last_record_ >= kSilentFences &&
                       now_ns - last_record_at_ns_ >= kSilenceNs &&
                       flusher_->flushes() - flushes_at_last_record_ >= 2;
   if (silent || flusher_->failures_in_a_row() >= kFailedFlushes) {

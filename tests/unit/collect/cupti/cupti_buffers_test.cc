@@ -131,16 +131,24 @@ std::int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// A sanitizer's shadow is resident too, and it makes large buffers slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // C39: a consumer that stalls for 1000 requests; 4 MiB x 64 is the most there may be.
 class CuptiStallTest : public CuptiBuffersTest,
                        public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(CuptiStallTest, StaysUnderItsCapAndCountsWhatItLost) {
-  constexpr std::int64_t kMiB = 1 << 20;
+  constexpr std::int64_t kBuffer = kSanitized ? 1 << 16 : 4 << 20;
+  constexpr std::int64_t kCap = 64 * kBuffer;
   CuptiOptions options = Manual();
-  options.buffer_bytes = 4 * kMiB;
+  options.buffer_bytes = kBuffer;
   options.buffers = 16;
-  options.cap_bytes = 256 * kMiB;
+  options.cap_bytes = kCap;
   fakecupti_set_version(GetParam());
   fakecupti_set_records_per_buffer(4);
   Start(options);
@@ -149,9 +157,11 @@ TEST_P(CuptiStallTest, StaysUnderItsCapAndCountsWhatItLost) {
   while (fakecupti_requests() < 1000) {
     Launch();
     ++launched;
-    ASSERT_LE(source_->counts().buffer_bytes, 256 * kMiB);
+    ASSERT_LE(source_->counts().buffer_bytes, kCap);
   }
-  EXPECT_LE(ResidentBytes() - resident_before, 264 * kMiB);
+  if (!kSanitized) {
+    EXPECT_LE(ResidentBytes() - resident_before, kCap + (8 << 20));
+  }
   RecordBatch batch = Drain();
   const auto delivered = static_cast<std::int64_t>(batch.kernels.size());
   EXPECT_LT(delivered, launched);
@@ -164,7 +174,7 @@ TEST_P(CuptiStallTest, StaysUnderItsCapAndCountsWhatItLost) {
   }
   EXPECT_EQ(fakecupti_violations(), 0u);
   while (!batch.kernels.empty()) batch = Drain();
-  EXPECT_EQ(source_->counts().buffer_bytes, 16 * 4 * kMiB) << "the spare ones are given back";
+  EXPECT_EQ(source_->counts().buffer_bytes, 16 * kBuffer) << "the spare ones are given back";
   LaunchMany(3);
   EXPECT_THAT(Drain().kernels, SizeIs(3));
 }

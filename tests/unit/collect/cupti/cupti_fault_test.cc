@@ -190,6 +190,7 @@ TEST_F(CuptiFaultTest, AForeignFinalizeIsMendedOnce) {
 
 TEST_F(CuptiFaultTest, FewFencesOrLittleTimeIsNoSilence) {
   CuptiSource& source = Start();
+  Step();
   fakecupti_finalize_by_other();
   for (int i = 0; i < 1000; ++i) {  // many fences in 9 s
     source.Fence(now_ns());
@@ -200,6 +201,7 @@ TEST_F(CuptiFaultTest, FewFencesOrLittleTimeIsNoSilence) {
   source_.reset();
 
   CuptiSource& slow = Start();
+  Step();
   fakecupti_finalize_by_other();
   for (int i = 0; i < 7; ++i) {  // seven fences in an hour
     slow.Fence(now_ns());
@@ -207,6 +209,15 @@ TEST_F(CuptiFaultTest, FewFencesOrLittleTimeIsNoSilence) {
     Drain();
   }
   EXPECT_EQ(slow.counts().registrations, 1);
+}
+
+// A process that trains on its CPU beside a GPU: the driver traces nothing before its first use.
+TEST_F(CuptiFaultTest, NoFenceEverIsNoSilence) {
+  CuptiSource& source = Start();
+  fakecupti_finalize_by_other();
+  for (int i = 0; i < 50; ++i) Step();
+  EXPECT_EQ(source.counts().registrations, 1);
+  EXPECT_EQ(source.state().reason, "ok");
 }
 
 TEST_F(CuptiFaultTest, AProfilerThatTookTheCallbacksIsLeftToFinish) {
