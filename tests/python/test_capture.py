@@ -44,7 +44,7 @@ def test_a_session_writes_a_capture(tmp_path):
 
 def test_a_capture_that_cannot_be_written_is_refused_at_the_start(tmp_path):
     missing = tmp_path / "missing" / "run.flopcap"
-    with pytest.raises(OSError, match="run.flopcap"), ledger(capture=str(missing)):
+    with pytest.raises(OSError, match=r"run\.flopcap"), ledger(capture=str(missing)):
         pass
     path = str(tmp_path / "run.flopcap")
     refused = pytest.raises(ValueError, match="capture_max_bytes is 9; accepted: 65536")

@@ -67,6 +67,10 @@ Result<bool> NsysSource::FillLaunches(const std::string& table) {
                              "start=excluded.start,thread=excluded.thread "
                              "WHERE excluded.start<start");
   if (!insert.has_value()) return tl::unexpected(insert.error());
+  // One transaction, since each has its price; all of it is in a temporary file.
+  if (Result<bool> begun = file_->Execute("temporary table", "BEGIN"); !begun.has_value()) {
+    return begun;
+  }
   for (const std::string& query : NsysLaunchQueries(layout_, process_.key)) {
     Result<SqliteRows> rows = file_->Query("CUPTI_ACTIVITY_KIND_RUNTIME", query);
     if (!rows.has_value()) return tl::unexpected(rows.error());
@@ -81,7 +85,8 @@ Result<bool> NsysSource::FillLaunches(const std::string& table) {
     }
     if (!more.has_value()) return tl::unexpected(more.error());
   }
-  return true;
+  insert->Rewind();
+  return file_->Execute("temporary table", "COMMIT");
 }
 
 Result<bool> NsysSource::Begin() {
