@@ -255,13 +255,15 @@ KernelId KinetoDecoder::KernelOf(const KinetoEvent& event, const NameFacts& fact
 void KinetoDecoder::AddWork(const KinetoEvent& event, Category category) {
   Times times;
   if (!ReadTimes(event, &times)) return;
-  KinetoWork work{.start_ns = times.start_ns, .end_ns = times.start_ns + times.duration_ns};
+  KinetoWork work;
+  work.record.start_ns = times.start_ns;
+  work.record.end_ns = times.start_ns + times.duration_ns;
   if (times.duration_ns < 0) ++oddities_.negative_durations;
   const std::string_view name = Text(event.at(KinetoField::kName));
-  work.kernel = KernelOf(event, Name(name), name);
-  work.kind = category == Category::kKernel   ? KernelRecord::Kind::kKernel
-              : category == Category::kMemcpy ? KernelRecord::Kind::kMemcpy
-                                              : KernelRecord::Kind::kMemset;
+  work.record.kernel = KernelOf(event, Name(name), name);
+  work.record.kind = category == Category::kKernel   ? KernelRecord::Kind::kKernel
+                     : category == Category::kMemcpy ? KernelRecord::Kind::kMemcpy
+                                                     : KernelRecord::Kind::kMemset;
   // A device event's process is the device, and its thread the stream.
   std::size_t device = event.at(KinetoField::kDevice);
   std::size_t stream = event.at(KinetoField::kStream);
@@ -270,9 +272,9 @@ void KinetoDecoder::AddWork(const KinetoEvent& event, Category category) {
   }
   if (device == 0) device = event.at(KinetoField::kPid);
   if (stream == 0) stream = event.at(KinetoField::kTid);
-  work.device =
+  work.record.device =
       static_cast<std::uint16_t>(std::clamp<std::int64_t>(IntegerOr(device, 0), 0, 0xffff));
-  work.stream = static_cast<std::uint32_t>(IntegerOr(stream, 0));
+  work.record.stream = static_cast<std::uint32_t>(IntegerOr(stream, 0));
   if (const auto correlation = Id(event.at(KinetoField::kCorrelation))) {
     work.correlation = *correlation;
     work.has_correlation = true;

@@ -13,6 +13,8 @@ namespace {
 /// device differ by some microseconds (pytorch/kineto 1380).
 constexpr std::int64_t kSkewToleranceNs = 5'000;
 constexpr std::size_t kPortion = 16384;
+/// Ops deeper than this hold none: a limit to the work that a hostile file can ask for.
+constexpr std::size_t kDeepest = 4096;
 
 std::int64_t NumberOf(std::string_view name, std::int64_t otherwise) {
   const std::size_t mark = name.find('#');
@@ -37,6 +39,7 @@ KinetoLinker::KinetoLinker(KinetoRecords records, SignatureTable& signatures,
   SetPhases();
   MarkComposites(signatures, countable);
   LinkWork();
+  KeepCountedOps();
   SortOutput();
 }
 
@@ -63,7 +66,7 @@ void KinetoLinker::SortSteps() {
 }
 
 void KinetoLinker::NestOps(const SignatureTable& signatures) {
-  std::vector<KinetoOp>& ops = records_.ops;
+  GrowingArray<KinetoOp>& ops = records_.ops;
   std::sort(ops.begin(), ops.end(), [&signatures](const KinetoOp& a, const KinetoOp& b) {
     const auto key = [](const KinetoOp& op) {
       return std::make_tuple(op.thread, op.start_ns, -op.end_ns, op.order);
@@ -84,7 +87,7 @@ void KinetoLinker::NestOps(const SignatureTable& signatures) {
     }
     while (!open.empty() && ops[open.back()].end_ns <= ops[i].start_ns) open.pop_back();
     if (!open.empty()) parents_[i] = open.back();
-    if (ops[i].end_ns > ops[i].start_ns) open.push_back(i);
+    if (ops[i].end_ns > ops[i].start_ns && open.size() < kDeepest) open.push_back(i);
   }
   thread_ends_.resize(std::size_t{0xffff} + 1, static_cast<std::uint32_t>(ops.size()));
 }
@@ -96,7 +99,7 @@ void KinetoLinker::SetPhases() {
     return std::make_tuple(a.thread, a.start_ns, -a.end_ns, a.phase) <
            std::make_tuple(b.thread, b.start_ns, -b.end_ns, b.phase);
   });
-  std::vector<KinetoOp>& ops = records_.ops;
+  GrowingArray<KinetoOp>& ops = records_.ops;
   std::vector<const KinetoAnnotation*> open;
   std::size_t next = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -122,7 +125,7 @@ void KinetoLinker::SetPhases() {
 }
 
 void KinetoLinker::MarkComposites(SignatureTable& signatures, const Countable& countable) {
-  std::vector<KinetoOp>& ops = records_.ops;
+  GrowingArray<KinetoOp>& ops = records_.ops;
   constexpr std::uint8_t kUnknown = 0;
   constexpr std::uint8_t kYes = 1;
   constexpr std::uint8_t kNo = 2;
@@ -141,7 +144,9 @@ void KinetoLinker::MarkComposites(SignatureTable& signatures, const Countable& c
   for (std::size_t i = ops.size(); i-- > 0;) {
     if (!ops[i].has_rule || composite[i] || !can_be_counted(ops[i])) continue;
     for (std::uint32_t up = parents_[i]; up != kNone; up = parents_[up]) {
-      if (ops[up].has_rule) composite[up] = true;
+      if (!ops[up].has_rule) continue;
+      if (composite[up]) break;  // and so are those around it
+      composite[up] = true;
     }
   }
   // What cannot be counted is part of the op around it that can, or itself the whole of it.
@@ -155,15 +160,25 @@ void KinetoLinker::MarkComposites(SignatureTable& signatures, const Countable& c
   }
   for (std::uint32_t i = 0; i < ops.size(); ++i) {
     if (composite[i]) ops[i].signature = composite_;
-    if (ops[i].has_rule && !composite[i]) counted_ops_.push_back(i);
   }
-  std::stable_sort(
-      counted_ops_.begin(), counted_ops_.end(),
-      [&ops](std::uint32_t a, std::uint32_t b) { return ops[a].start_ns < ops[b].start_ns; });
+}
+
+void KinetoLinker::KeepCountedOps() {
+  GrowingArray<KinetoOp>& ops = records_.ops;
+  parents_ = {};
+  std::size_t kept = 0;
+  for (const KinetoOp& op : ops) {
+    if (op.has_rule && op.signature != composite_) ops[kept++] = op;
+  }
+  ops.Truncate(kept);
+  std::sort(ops.begin(), ops.end(), [](const KinetoOp& a, const KinetoOp& b) {
+    return std::tie(a.start_ns, a.end_ns, a.thread, a.order) <
+           std::tie(b.start_ns, b.end_ns, b.thread, b.order);
+  });
 }
 
 std::uint32_t KinetoLinker::InnermostAt(std::uint16_t thread, std::int64_t time_ns) const {
-  const std::vector<KinetoOp>& ops = records_.ops;
+  const GrowingArray<KinetoOp>& ops = records_.ops;
   const auto begin = ops.begin() + (thread == 0 ? 0 : thread_ends_[thread - 1]);
   const auto end = ops.begin() + thread_ends_[thread];
   const auto after =
@@ -175,22 +190,17 @@ std::uint32_t KinetoLinker::InnermostAt(std::uint16_t thread, std::int64_t time_
   return at;
 }
 
-void KinetoLinker::LinkOne(KinetoWork& work, const KinetoCall* call, KernelRecord& record) {
-  record.start_ns = work.start_ns;
-  record.end_ns = work.end_ns;
-  record.kernel = work.kernel;
-  record.stream = work.stream;
-  record.device = work.device;
-  record.kind = work.kind;
-  const bool zero = work.start_ns == 0 && work.end_ns == 0;
-  bool untimed = zero || work.end_ns < work.start_ns;
+void KinetoLinker::LinkOne(KinetoWork& work, const KinetoCall* call) {
+  KernelRecord& record = work.record;
+  const bool zero = record.start_ns == 0 && record.end_ns == 0;
+  bool untimed = zero || record.end_ns < record.start_ns;
   if (call == nullptr) {
     ++counts_.unlaunched;
-    if (!untimed) counts_.unlaunched_ns += work.end_ns - work.start_ns;
+    if (!untimed) counts_.unlaunched_ns += record.end_ns - record.start_ns;
   } else {
     record.launch_known = true;
     record.launch_order = call->start_ns;
-    if (!untimed && work.start_ns < call->start_ns - kSkewToleranceNs) {
+    if (!untimed && record.start_ns < call->start_ns - kSkewToleranceNs) {
       untimed = true;
       ++counts_.before_launch;
     }
@@ -204,7 +214,7 @@ void KinetoLinker::LinkOne(KinetoWork& work, const KinetoCall* call, KernelRecor
       record.phase = records_.ops[innermost].phase;
       for (std::uint32_t up = op; up != kNone && records_.ops[up].device_plus_one == 0;
            up = parents_[up]) {
-        records_.ops[up].device_plus_one = static_cast<std::uint16_t>(work.device + 1);
+        records_.ops[up].device_plus_one = static_cast<std::uint16_t>(record.device + 1);
       }
     }
   }
@@ -217,69 +227,76 @@ void KinetoLinker::LinkOne(KinetoWork& work, const KinetoCall* call, KernelRecor
 }
 
 void KinetoLinker::LinkWork() {
-  std::vector<KinetoCall>& calls = records_.calls;
+  GrowingArray<KinetoCall>& calls = records_.calls;
   std::sort(calls.begin(), calls.end(), [](const KinetoCall& a, const KinetoCall& b) {
     return std::tie(a.correlation, a.start_ns, a.thread) <
            std::tie(b.correlation, b.start_ns, b.thread);
   });
   // By correlation, so that calls and work are walked side by side.
-  std::vector<KinetoWork>& all = records_.work;
+  GrowingArray<KinetoWork>& all = records_.work;
   std::sort(all.begin(), all.end(), [](const KinetoWork& a, const KinetoWork& b) {
-    return std::tie(a.has_correlation, a.correlation, a.device, a.stream, a.start_ns, a.end_ns) <
-           std::tie(b.has_correlation, b.correlation, b.device, b.stream, b.start_ns, b.end_ns);
+    const KernelRecord& x = a.record;
+    const KernelRecord& y = b.record;
+    return std::tie(a.has_correlation, a.correlation, x.device, x.stream, x.start_ns, x.end_ns) <
+           std::tie(b.has_correlation, b.correlation, y.device, y.stream, y.start_ns, y.end_ns);
   });
   CountDuplicates();
   for (const KinetoWork& work : all) {
-    if (&work == &all.front() || work.device < first_device_) first_device_ = work.device;
+    if (&work == all.begin()) first_device_ = work.record.device;
+    first_device_ = std::min(first_device_, work.record.device);
   }
-  kernels_.resize(all.size());
   std::size_t call = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     while (call < calls.size() && calls[call].correlation < all[i].correlation) ++call;
     const bool launched = all[i].has_correlation && call < calls.size() &&
                           calls[call].correlation == all[i].correlation;
-    LinkOne(all[i], launched ? &calls[call] : nullptr, kernels_[i]);
+    LinkOne(all[i], launched ? &calls[call] : nullptr);
     if (launched && !calls[call].graph && i > 0 && all[i - 1].has_correlation &&
         all[i - 1].correlation == all[i].correlation) {
       ++counts_.shared_correlation;
     }
   }
-  calls = {};
-  all = {};
+  calls.Free();
 }
 
 void KinetoLinker::CountDuplicates() {
-  const std::vector<KinetoWork>& all = records_.work;
+  const GrowingArray<KinetoWork>& all = records_.work;
   for (std::size_t i = 1; i < all.size(); ++i) {
     const KinetoWork& a = all[i - 1];
     const KinetoWork& b = all[i];
+    const KernelRecord& x = a.record;
+    const KernelRecord& y = b.record;
     if (a.has_correlation && b.has_correlation && a.correlation == b.correlation &&
-        a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.kernel == b.kernel &&
-        a.stream == b.stream && a.device == b.device && a.end_ns > a.start_ns) {
+        x.start_ns == y.start_ns && x.end_ns == y.end_ns && x.kernel == y.kernel &&
+        x.stream == y.stream && x.device == y.device && x.end_ns > x.start_ns) {
       ++counts_.duplicates;
     }
   }
 }
 
 void KinetoLinker::SortOutput() {
-  std::stable_sort(kernels_.begin(), kernels_.end(),
-                   [](const KernelRecord& a, const KernelRecord& b) {
-                     return std::make_tuple(OrderOf(a), a.start_ns, a.end_ns, a.device, a.stream) <
-                            std::make_tuple(OrderOf(b), b.start_ns, b.end_ns, b.device, b.stream);
-                   });
+  GrowingArray<KinetoWork>& all = records_.work;
+  std::sort(all.begin(), all.end(), [](const KinetoWork& a, const KinetoWork& b) {
+    const auto key = [](const KinetoWork& work) {
+      const KernelRecord& record = work.record;
+      return std::make_tuple(OrderOf(record), record.start_ns, record.end_ns, record.device,
+                             record.stream, work.correlation);
+    };
+    return key(a) < key(b);
+  });
 }
 
 bool KinetoLinker::Next(RecordBatch& batch) {
-  const std::vector<KinetoOp>& ops = records_.ops;
-  if (next_kernel_ == kernels_.size() && next_op_ == counted_ops_.size() &&
-      next_edge_ == edges_.size()) {
+  const GrowingArray<KinetoOp>& ops = records_.ops;
+  const GrowingArray<KinetoWork>& all = records_.work;
+  if (next_work_ == all.size() && next_op_ == ops.size() && next_edge_ == edges_.size()) {
     return false;
   }
-  const std::size_t last = std::min(next_kernel_ + kPortion, kernels_.size());
+  const std::size_t last = std::min(next_work_ + kPortion, all.size());
   // The portion goes up to a time, so that its markers, ops and work belong together.
   std::int64_t until = std::numeric_limits<std::int64_t>::max();
-  if (last < kernels_.size()) until = OrderOf(kernels_[last]);
-  const std::int64_t base = records_.base_ns.value_or(0);
+  if (last < all.size()) until = OrderOf(all[last].record);
+  const std::int64_t base = base_ns();
   for (; next_edge_ < edges_.size() && edges_[next_edge_].time_ns <= until; ++next_edge_) {
     const Edge& edge = edges_[next_edge_];
     batch.markers.push_back(
@@ -289,19 +306,18 @@ bool KinetoLinker::Next(RecordBatch& batch) {
     batch.fences.push_back(
         {.boundary_ns = edge.time_ns + base, .launch_order = edge.time_ns + base});
   }
-  for (; next_op_ < counted_ops_.size() && ops[counted_ops_[next_op_]].start_ns <= until;
-       ++next_op_) {
-    const KinetoOp& op = ops[counted_ops_[next_op_]];
-    batch.ops.push_back(
-        {.start_ns = op.start_ns + base,
-         .end_ns = op.end_ns + base,
-         .self_ns = op.end_ns - op.start_ns,
-         .signature = op.signature,
-         .device = static_cast<std::uint16_t>(op.device_plus_one > 0 ? op.device_plus_one - 1 : 0),
-         .phase = op.phase});
+  for (; next_op_ < ops.size() && ops[next_op_].start_ns <= until; ++next_op_) {
+    const KinetoOp& op = ops[next_op_];
+    const int device = op.device_plus_one > 0 ? op.device_plus_one - 1 : first_device_;
+    batch.ops.push_back({.start_ns = op.start_ns + base,
+                         .end_ns = op.end_ns + base,
+                         .self_ns = op.end_ns - op.start_ns,
+                         .signature = op.signature,
+                         .device = static_cast<std::uint16_t>(device),
+                         .phase = op.phase});
   }
-  for (; next_kernel_ < last; ++next_kernel_) {
-    batch.kernels.push_back(kernels_[next_kernel_]);
+  for (; next_work_ < last; ++next_work_) {
+    batch.kernels.push_back(all[next_work_].record);
     KernelRecord& kernel = batch.kernels.back();
     if (kernel.launch_known) kernel.launch_order += base;
     if (kernel.start_ns == 0 && kernel.end_ns == 0) continue;

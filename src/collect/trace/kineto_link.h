@@ -58,21 +58,20 @@ class KinetoLinker {
   void SetPhases();
   void MarkComposites(SignatureTable& signatures, const Countable& countable);
   void LinkWork();
-  void LinkOne(KinetoWork& work, const KinetoCall* call, KernelRecord& record);
+  void LinkOne(KinetoWork& work, const KinetoCall* call);
   std::uint32_t InnermostAt(std::uint16_t thread, std::int64_t time_ns) const;
   void SortOutput();
+  void KeepCountedOps();
   void CountDuplicates();
 
   KinetoRecords records_;
   KinetoLinkCounts counts_;
   std::vector<std::uint32_t> parents_;      // of ops; kNone: outermost
   std::vector<std::uint32_t> thread_ends_;  // ops of thread t end before [t]
-  std::vector<KernelRecord> kernels_;
-  std::vector<std::uint32_t> counted_ops_;  // by start
   std::vector<Edge> edges_;
   std::uint16_t first_device_ = 0;  // for ops that gave work to none
   SignatureId composite_ = kOverflowSignature;
-  std::size_t next_kernel_ = 0;
+  std::size_t next_work_ = 0;
   std::size_t next_op_ = 0;
   std::size_t next_edge_ = 0;
 };

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "collect/trace/growing_array.h"
 #include "flopledger/device_records.h"
 
 namespace flopledger {
 
 // What is kept of a Kineto trace until it is linked: events come in any order, so nothing can be
-// handed on before the last one. 24 to 40 bytes an event that matters, nothing for the others.
+// handed on before the last one. 24 to 64 bytes an event that matters, nothing for the others.
 
 /// An op on the host: ATen, autograd nodes, user functions.
 struct KinetoOp {
@@ -35,15 +36,10 @@ struct KinetoCall {
   bool graph = false;  ///< launches a graph: many pieces of work have its id
 };
 
-/// A piece of work on a device.
+/// A piece of work on a device. The record is complete once it is linked.
 struct KinetoWork {
-  std::int64_t start_ns = 0;
-  std::int64_t end_ns = 0;
+  KernelRecord record;
   std::uint64_t correlation = 0;
-  KernelId kernel = kOverflowKernel;
-  std::uint32_t stream = 0;
-  std::uint16_t device = 0;
-  KernelRecord::Kind kind = KernelRecord::Kind::kKernel;
   bool has_correlation = false;
 };
 
@@ -63,9 +59,9 @@ struct KinetoStep {
 };
 
 struct KinetoRecords {
-  std::vector<KinetoOp> ops;
-  std::vector<KinetoCall> calls;
-  std::vector<KinetoWork> work;
+  GrowingArray<KinetoOp> ops;
+  GrowingArray<KinetoCall> calls;
+  GrowingArray<KinetoWork> work;
   std::vector<KinetoAnnotation> annotations;
   std::vector<KinetoStep> steps;
   std::optional<std::int64_t> base_ns;  ///< `baseTimeNanoseconds`

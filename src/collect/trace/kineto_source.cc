@@ -51,7 +51,7 @@ Result<bool> KinetoSource::Load() {
   const std::int64_t base = records.base_ns.value_or(0);
   std::int64_t sum = 0;
   for (const KinetoWork& work : records.work) {
-    if (__builtin_add_overflow(work.end_ns, base, &sum)) records.base_ns.reset();
+    if (__builtin_add_overflow(work.record.end_ns, base, &sum)) records.base_ns.reset();
   }
   linker_ = std::make_unique<KinetoLinker>(std::move(records), signatures_, options_.countable);
   for (const KinetoStep& step : linker_->steps()) {
@@ -74,7 +74,7 @@ void KinetoSource::Describe(const KinetoDocument& document, const KinetoDecoder&
   }
   std::set<std::uint16_t> working;
   for (const KinetoWork& work : decoder.records().work) {
-    working.insert(work.device);
+    working.insert(work.record.device);
   }
   for (const std::uint16_t device : working) {
     DeviceDescription found{.device = device};

@@ -12,7 +12,7 @@ namespace flopledger {
 /// One process of a PyTorch Kineto trace. The first `Read` reads all of its text: events come in
 /// any order, so the first record is known when the last event is.
 ///
-/// Memory: 24 to 40 bytes an op, call or piece of device work, whatever else the file holds.
+/// Memory: 24 to 64 bytes an op, call or piece of device work, whatever else the file holds.
 class KinetoSource : public TraceSource {
  public:
   KinetoSource(TextPart text, std::string name, const TraceOptions& options);
