@@ -27,6 +27,7 @@ std::unique_ptr<DeviceSource> MakeDeviceSource(const SessionOptions& options) {
 }
 
 std::optional<Capability> DeviceInput::TakeChange(Log& log) {
+  if (stopped_) return std::nullopt;
   using Kind = DeviceSourceState::Kind;
   DeviceSourceState state{.kind = Kind::kUnavailable, .reason = "off", .text = {}};
   if (source_ != nullptr) state = source_->state();

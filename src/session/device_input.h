@@ -32,13 +32,16 @@ class DeviceInput {
   /// The devices, if there are more of them than at the last call.
   std::optional<std::vector<DeviceDescription>> TakeDevices();
   const KernelTable* kernels() const { return source_ == nullptr ? nullptr : &source_->kernels(); }
+  /// The end of the session: what was last said stays true of it.
   void Stop() {
     if (source_ != nullptr) source_->Stop();
+    stopped_ = true;
   }
 
  private:
   DeviceSource* const source_;
   bool counting_ = false;
+  bool stopped_ = false;
   std::string said_;
   std::size_t devices_said_ = 0;
 };

@@ -318,8 +318,9 @@ DeviceSteps::Streams DeviceSteps::StreamsBehind(const Step& front, LaunchOrder f
   const LaunchOrder recent = closed_fence_.value_or(kFirst);
   const std::int64_t end_ns = front.work.kernel_end_ns.value_or(kFirst);
   const std::int64_t since_ns = std::max(front.start_ns, closed_until_ns_);
-  const std::int64_t silence_ns = std::max(static_cast<std::int64_t>(options_.lag_steps) * step_ns_,
-                                           (streams_.latest_end_ns() - since_ns) / 2);
+  const std::int64_t silence_ns = std::max(
+      {options_.least_silence.ns(), static_cast<std::int64_t>(options_.lag_steps) * step_ns_,
+       (streams_.latest_end_ns() - since_ns) / 2});
   for (const LaunchStreams::Stream& stream : streams_.all()) {
     if (stream.last_order < recent) continue;  // it has not worked for two steps
     const bool passed = stream.last_order >= fence;
@@ -352,15 +353,11 @@ DeviceSteps::Closing DeviceSteps::FrontClosing() {
   const Step& next = steps_[1];
   const bool worked = !front.work.sums.empty();
   if (!worked && held_.empty() && (!front.expected || quiet_)) return Closing::kHost;
-  if (!front.fence && next.fence) {
-    EstimateFence(0);
-    SettleHeld();
-  }
   if (finished_) {
     if (!worked) return Closing::kHost;
     return next.estimated ? Closing::kLag : Closing::kFence;
   }
-  if (next.fence && !next.estimated && streams_.latest() >= *next.fence) {
+  if (front.fence && next.fence && !next.estimated && streams_.latest() >= *next.fence) {
     const Streams behind = StreamsBehind(front, *next.fence);
     if (behind.done) return Closing::kFence;
     if (behind.silent && SeesStepsAfter()) {

@@ -41,6 +41,8 @@ class DeviceSteps {
     std::size_t interval_limit = std::size_t{1} << 18;
     std::size_t open_steps = 1024;
     std::size_t lag_steps = 2;
+    /// A stream is not given up before, however short the steps: buffers travel slower than that.
+    DurationNs least_silence{100'000'000};
     DurationNs timeout{10'000'000'000};
   };
 

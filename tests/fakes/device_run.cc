@@ -148,6 +148,7 @@ class Generator {
       if (Below(4) == 0) SideWork(step, device);
       for (int i = 0; i < options_.streams; ++i) {
         KernelRecord last = AnyKernel();
+        last.kernel = static_cast<KernelId>(4 * (1 + Below(9)));
         last.kind = KernelRecord::Kind::kKernel;
         last.op_class = OpClass::kMatmul;
         now_ns_ += 1;

@@ -56,7 +56,7 @@ TEST(DeviceClosingTest, AStepWaitsUntilEachStreamThatWorkedShowsLaterWork) {
 }
 
 TEST(DeviceClosingTest, AStreamThatFallsSilentDelaysByTwoStepsAndItsLateWorkIsCounted) {
-  StepBuilder builder({});
+  StepBuilder builder({.device = {.least_silence = DurationNs(0)}});
   builder.SetDeviceCounting(true);
   RecordBatch batch;
   for (int i = 0; i < 7; ++i) {
@@ -168,7 +168,7 @@ TEST(DeviceClosingTest, OnADeviceThatDoesNothingStepsSoonStopWaiting) {
 }
 
 TEST(DeviceClosingTest, ALostFenceIsPutBehindWhatStartedBeforeTheBoundary) {
-  StepBuilder builder({});
+  StepBuilder builder({.device = {.least_silence = DurationNs(0)}});
   builder.SetDeviceCounting(true);
   RecordBatch batch;
   for (int i = 0; i < 5; ++i) {
