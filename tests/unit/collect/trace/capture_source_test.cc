@@ -83,7 +83,8 @@ class CaptureSourceTest : public testing::Test {
                                   .integers = {i, -1},
                                   .real = 0.5}}});
       kernels_.Intern({.name = "gemm", .grid = {size, 1, 1}, .shared_memory_bytes = 48});
-      const RecordBatch batch = i % 3 == 2 ? RecordBatch() : RandomBatch(random, most_records);
+      const RecordBatch batch =
+          i % 3 == 2 ? RecordBatch() : RandomRecords(random).Batch(most_records);
       (*tap)->Write(batch, {.ops = &ops_,
                             .kernels = &kernels_,
                             .value_names = names_,

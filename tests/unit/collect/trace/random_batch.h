@@ -1,95 +1,112 @@
 #pragma once
 
+#include <bit>
+#include <limits>
 #include <random>
+#include <string>
 
 #include "flopledger/records.h"
 
 namespace flopledger {
 
-/// A batch with some of everything, extreme values among it.
-inline RecordBatch RandomBatch(std::mt19937_64& random, std::size_t most_records) {
-  const auto number = [&](std::uint64_t most) { return random() % (most + 1); };
-  const auto time = [&]() -> std::int64_t {
-    const std::uint64_t kind = number(19);
+/// Batches with some of everything, extreme values among it.
+class RandomRecords {
+ public:
+  explicit RandomRecords(std::mt19937_64& random) : random_(random) {}
+
+  RecordBatch Batch(std::size_t most_records) {
+    RecordBatch batch;
+    const auto fill = [&](auto& list, auto make) {
+      for (std::uint64_t i = Number(most_records); i > 0; --i) list.push_back(make());
+    };
+    fill(batch.ops, [this] { return Op(); });
+    fill(batch.markers, [this] { return Marker(); });
+    fill(batch.tokens, [this] { return Tokens(); });
+    fill(batch.declared, [this] { return Declared(); });
+    fill(batch.values, [this] {
+      return ValueRecord{.time_ns = Time(),
+                         .value = static_cast<double>(Time()) / 7,
+                         .name_id = static_cast<std::uint32_t>(random_())};
+    });
+    fill(batch.losses, [this] {
+      return LossRecord{.time_ns = Time(),
+                        .count = Time(),
+                        .where = static_cast<LossRecord::Where>(Number(kLossWhereCount - 1)),
+                        .reason = static_cast<LossRecord::Reason>(Number(kLossReasonCount - 1))};
+    });
+    fill(batch.kernels, [this] { return Kernel(); });
+    fill(batch.fences,
+         [this] { return FenceRecord{.boundary_ns = Time(), .launch_order = Time()}; });
+    fill(batch.overheads, [this] {
+      return OverheadRecord{.start_ns = Time(),
+                            .end_ns = Time(),
+                            .kind = static_cast<OverheadRecord::Kind>(Number(4))};
+    });
+    fill(batch.clock_steps,
+         [this] { return ClockStepRecord{.time_ns = Time(), .jump_ns = Time()}; });
+    if (Coin()) batch.drained_at_ns = Time();
+    batch.aborted_ops = static_cast<std::int64_t>(Number(3));
+    return batch;
+  }
+
+ private:
+  std::uint64_t Number(std::uint64_t most) { return random_() % (most + 1); }
+  bool Coin() { return Number(1) == 1; }
+  std::int64_t Time() {
+    const std::uint64_t kind = Number(19);
     if (kind == 0) return std::numeric_limits<std::int64_t>::min();
     if (kind == 1) return std::numeric_limits<std::int64_t>::max();
-    return static_cast<std::int64_t>(number(1'000'000'000'000));
-  };
-  const auto phase = [&] { return static_cast<Phase>(number(kPhaseCount - 1)); };
-  const auto op_class = [&] { return static_cast<OpClass>(number(kOpClassCount - 1)); };
-  const auto some = [&] { return number(most_records); };
-  RecordBatch batch;
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.ops.push_back({.start_ns = time(),
-                         .end_ns = time(),
-                         .self_ns = time(),
-                         .signature = static_cast<SignatureId>(random()),
-                         .device = static_cast<std::uint16_t>(random()),
-                         .phase = phase(),
-                         .op_class = op_class()});
+    return static_cast<std::int64_t>(Number(1'000'000'000'000));
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.markers.push_back({.time_ns = time(),
-                             .step = time(),
-                             .kind = static_cast<MarkerRecord::Kind>(number(5)),
-                             .phase = phase()});
+  Phase AnyPhase() { return static_cast<Phase>(Number(kPhaseCount - 1)); }
+  OpClass AnyClass() { return static_cast<OpClass>(Number(kOpClassCount - 1)); }
+
+  OpRecord Op() {
+    return {.start_ns = Time(),
+            .end_ns = Time(),
+            .self_ns = Time(),
+            .signature = static_cast<SignatureId>(random_()),
+            .device = static_cast<std::uint16_t>(random_()),
+            .phase = AnyPhase(),
+            .op_class = AnyClass()};
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.tokens.push_back({.time_ns = time(),
-                            .count = time(),
-                            .length = time(),
-                            .useful_length = time(),
-                            .even_split = number(1) == 1,
-                            .unknown_length = number(1) == 1});
+  MarkerRecord Marker() {
+    return {.time_ns = Time(),
+            .step = Time(),
+            .kind = static_cast<MarkerRecord::Kind>(Number(5)),
+            .phase = AnyPhase()};
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.declared.push_back(
-        {.time_ns = time(),
-         .forward = Flops::FromInteger(Int128{time()} * (Int128{1} << number(60))),
-         .backward = Flops::FromInteger(-Int128{time()}),
-         .tokens = time()});
+  TokenRecord Tokens() {
+    return {.time_ns = Time(),
+            .count = Time(),
+            .length = Time(),
+            .useful_length = Time(),
+            .even_split = Coin(),
+            .unknown_length = Coin()};
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.values.push_back({.time_ns = time(),
-                            .value = static_cast<double>(time()) / 7,
-                            .name_id = static_cast<std::uint32_t>(random())});
+  DeclaredRecord Declared() {
+    return {.time_ns = Time(),
+            .forward = Flops::FromInteger(Int128{Time()} * (Int128{1} << Number(60))),
+            .backward = Flops::FromInteger(-Int128{Time()}),
+            .tokens = Time()};
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.losses.push_back(
-        {.time_ns = time(),
-         .count = time(),
-         .where = static_cast<LossRecord::Where>(number(kLossWhereCount - 1)),
-         .reason = static_cast<LossRecord::Reason>(number(kLossReasonCount - 1))});
+  KernelRecord Kernel() {
+    return {.start_ns = Time(),
+            .end_ns = Time(),
+            .launch_order = Time(),
+            .kernel = static_cast<KernelId>(random_()),
+            .stream = static_cast<std::uint32_t>(random_()),
+            .op = static_cast<SignatureId>(random_()),
+            .device = static_cast<std::uint16_t>(random_()),
+            .kind = static_cast<KernelRecord::Kind>(Number(2)),
+            .op_class = AnyClass(),
+            .phase = AnyPhase(),
+            .launch_known = Coin(),
+            .op_known = Coin()};
   }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.kernels.push_back({.start_ns = time(),
-                             .end_ns = time(),
-                             .launch_order = time(),
-                             .kernel = static_cast<KernelId>(random()),
-                             .stream = static_cast<std::uint32_t>(random()),
-                             .op = static_cast<SignatureId>(random()),
-                             .device = static_cast<std::uint16_t>(random()),
-                             .kind = static_cast<KernelRecord::Kind>(number(2)),
-                             .op_class = op_class(),
-                             .phase = phase(),
-                             .launch_known = number(1) == 1,
-                             .op_known = number(1) == 1});
-  }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.fences.push_back({.boundary_ns = time(), .launch_order = time()});
-  }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.overheads.push_back({.start_ns = time(),
-                               .end_ns = time(),
-                               .kind = static_cast<OverheadRecord::Kind>(number(4))});
-  }
-  for (std::uint64_t i = some(); i > 0; --i) {
-    batch.clock_steps.push_back({.time_ns = time(), .jump_ns = time()});
-  }
-  if (number(1) == 1) batch.drained_at_ns = time();
-  batch.aborted_ops = static_cast<std::int64_t>(number(3));
-  return batch;
-}
+
+  std::mt19937_64& random_;
+};
 
 /// Every field as text: two batches are the same if these are.
 inline std::string TextOf(const RecordBatch& batch) {
