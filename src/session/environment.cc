@@ -52,6 +52,12 @@ Wrong ReadText(std::string_view text, std::string& to) {
   return std::nullopt;
 }
 
+Wrong ReadDeviceRecords(std::string_view text, DeviceRecords& to) {
+  if (text != "auto" && text != "off") return "auto, off";
+  to = text == "off" ? DeviceRecords::kOff : DeviceRecords::kAuto;
+  return std::nullopt;
+}
+
 struct Variable {
   std::string_view name;
   Wrong (*read)(std::string_view text, Pending& to);
@@ -79,6 +85,15 @@ constexpr std::array kVariables = {
              [](std::string_view t, Pending& p) { return ReadText(t, p.options.log_level); }},
     Variable{"JSONL",
              [](std::string_view t, Pending& p) { return ReadText(t, p.options.jsonl_path); }},
+    Variable{"CAPTURE",
+             [](std::string_view t, Pending& p) { return ReadText(t, p.options.capture_path); }},
+    Variable{
+        "CAPTURE_MAX_BYTES",
+        [](std::string_view t, Pending& p) { return ReadInteger(t, p.options.capture_max_bytes); }},
+    Variable{"DEVICE_RECORDS",
+             [](std::string_view t, Pending& p) {
+               return ReadDeviceRecords(t, p.options.device_records);
+             }},
     Variable{"HTTP",
              [](std::string_view t, Pending& p) { return ReadBool(t, p.options.http.enabled); }},
     Variable{"ADDRESS",
@@ -107,6 +122,7 @@ constexpr std::array kVariables = {
 
 Status UnknownVariable(std::string_view name) {
   std::vector<std::string_view> known;
+  known.reserve(kVariables.size());
   for (const Variable& variable : kVariables) known.push_back(variable.name);
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("unknown variable {}{}; did you mean {}{}?", kPrefix, name, kPrefix,

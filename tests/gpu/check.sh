@@ -24,8 +24,8 @@ a process of its own, under a time limit:
   --wheel FILE        install this wheel (for the Python of --python) instead of building
   --libraries FOLDER  shared libraries that the wheel needs and this machine lacks
   --python PROGRAM    the Python that has torch (default: python3)
-  --out FOLDER        where the results go (default: build/gpu-results); one JSON file a part,
-                      step logs beside them, summary.json
+  --out FOLDER        where the results go (default: build/gpu-results): results.json with all of
+                      them, one JSON file a part, step logs and the output of each
   --part NAME         this part only; may be given more than once
   --small             a few steps of each: to see whether it works, not to measure
   --device cpu        the same on the CPU as a stand-in, for tests of the check itself
@@ -47,6 +47,7 @@ EXIT_SKIPPED=77
 
 REPOSITORY="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)"
 FOLDER="$REPOSITORY/tests/gpu"
+TIME_LIMIT=570 # seconds, for everything
 
 say() { printf '%s\n' "$*"; }
 complain() { printf 'check.sh: %s\n' "$*" >&2; }
@@ -129,7 +130,9 @@ say "device: $found"
 mkdir -p "$out"
 out="$(cd -- "$out" && pwd)"
 rm -f -- "$out"/*.json "$out"/*.jsonl "$out"/*.log "$out"/*.capture
-site="$out/site"
+scratch="$(mktemp -d)"
+trap 'rm -rf -- "$scratch"' EXIT
+site="$scratch/site"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 [[ -z "$libraries" ]] || export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # Nothing of the caller's may steer the runs.
@@ -146,6 +149,8 @@ logged() {
   "$@" >"$out/$name.log" 2>&1 </dev/null || result=$?
   if ((result == 0)); then
     printf '%s s\n' $((SECONDS - start))
+  elif ((result == EXIT_SKIPPED)); then
+    tail -n 1 "$out/$name.log"
   else
     printf 'FAILED after %s s (status %s)\n' $((SECONDS - start)) "$result"
     sed 's/^/    | /' <(tail -n 20 "$out/$name.log")
@@ -155,7 +160,6 @@ logged() {
 
 say "flopledger:"
 if [[ -n "$wheel" ]]; then
-  rm -rf -- "$site"
   logged wheel "$python" -m pip install --quiet --no-index --no-deps --no-compile \
     --target "$site" "$wheel" || exit "$EXIT_MISSING"
 elif [[ "$device" == cpu ]] && "$python" -c 'import flopledger' 2>/dev/null; then
@@ -190,12 +194,18 @@ done
 say "parts:"
 for name in "${parts[@]}"; do
   status=0
-  logged "$name" timeout --kill-after=10 "${limits[$name]}" \
+  limit="${limits[$name]}"
+  ((limit < TIME_LIMIT - SECONDS)) || limit=$((TIME_LIMIT - SECONDS))
+  if ((limit <= 0)); then
+    "$python" -m gpu_check note "$name" "no time was left of $TIME_LIMIT s" --out "$out"
+    continue
+  fi
+  logged "$name" timeout --kill-after=10 "$limit" \
     "$python" -m gpu_check run "$name" --device "$device" --out "$out" "${size[@]}" || status=$?
   # Without a document of its own, the part was ended from outside.
   if [[ ! -f "$out/$name.json" ]]; then
     why="ended with status $status: see $name.log"
-    ((status != 124 && status != 137)) || why="did not end within ${limits[$name]} s"
+    ((status != 124 && status != 137)) || why="did not end within $limit s"
     "$python" -m gpu_check note "$name" "$why" --out "$out"
   fi
 done

@@ -162,6 +162,7 @@ TEST_F(NvtxProcessTest, AWrongVariableIsSaidOnceAndTheProgramRunsOn) {
   const std::vector<std::array<std::string, 3>> wrong = {
       {"FLOPLEDGER_PORT", "http", "FLOPLEDGER_PORT is 'http'; accepted: an integer"},
       {"FLOPLEDGER_HTTP", "maybe", "FLOPLEDGER_HTTP is 'maybe'; accepted: 1 or 0"},
+      {"FLOPLEDGER_DEVICE_RECORDS", "on", "FLOPLEDGER_DEVICE_RECORDS is 'on'; accepted: auto, off"},
       {"FLOPLEDGER_DTYPE", "bf17", "FLOPLEDGER_DTYPE is 'bf17'; accepted: fp64"},
       {"FLOPLEDGER_PEAK", "312", "peak '312' is out of range"},
       {"FLOPLEDGER_NVTX_STEPS", "st*ep", "nvtx_steps has 'st*ep'"},

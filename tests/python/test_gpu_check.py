@@ -184,11 +184,8 @@ def test_one_part_on_the_cpu_writes_what_it_found(tmp_path: Path) -> None:
     running = result["facts"]["running"]
     # By hand: 20 + 7 x (i mod 5) on one thread, 5 + 3 x (i mod 4) on the other.
     assert [step["launches"] for step in running["steps"]] == [25, 35, 45, 55, 53, 28]
-    assert json.loads((tmp_path / "summary.json").read_text()) == {
-        "passed": 1,
-        "failed": 0,
-        "skipped": 0,
-    }
+    together = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert together == {"counts": {"passed": 1, "failed": 0, "skipped": 0}, "parts": [result]}
 
 
 @pytest.mark.slow
@@ -198,7 +195,7 @@ def test_all_parts_on_the_cpu(tmp_path: Path) -> None:
     results = {
         path.stem: json.loads(path.read_text(encoding="utf-8"))
         for path in tmp_path.glob("*.json")
-        if path.name != "summary.json"
+        if path.name != "results.json"
     }
     assert {name for name, result in results.items() if result["outcome"] == "skipped"} == {
         "long_run"

@@ -241,3 +241,8 @@ def test_start_takes_the_place_of_the_session_from_the_environment(tmp_path: Pat
     )
     assert numbers(steps) == [20, 21, 22], said
     assert said.count("the run's books") == 2
+
+
+def test_device_records_are_auto_or_off() -> None:
+    with pytest.raises(ValueError, match="device_records is 'on'; accepted: auto, off"):
+        flopledger.start(peak=1e12, http=False, device_records="on")

@@ -13,7 +13,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from .measuring import document, problems, write
+from .measuring import OUTCOMES, document, problems, write
 
 SKIPPED = 77
 
@@ -72,9 +72,10 @@ def _note(arguments: argparse.Namespace) -> int:
 
 
 def _sum(arguments: argparse.Namespace) -> int:
-    counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    counts = dict.fromkeys(OUTCOMES, 0)
+    found = []
     for path in sorted(Path(arguments.out).glob("*.json")):
-        if path.name == "summary.json":
+        if path.name == "results.json":
             continue
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
@@ -84,11 +85,11 @@ def _sum(arguments: argparse.Namespace) -> int:
         outcome = "failed" if wrong else result["outcome"]
         why = "; ".join(wrong) or result["why"]
         counts[outcome] += 1
+        found.append(result)
         print(f"  {path.stem:<20} {outcome}{': ' + why if why else ''}")
     text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     print(text)
-    summary = Path(arguments.out) / "summary.json"
-    summary.write_text(json.dumps(counts) + "\n", encoding="utf-8")
+    write(Path(arguments.out) / "results.json", {"counts": counts, "parts": found})
     return 0 if counts["failed"] == 0 and counts["passed"] > 0 else 1
 
 

@@ -5,6 +5,7 @@ if what it found is wrong, or `Skip` with the reason.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -289,16 +290,21 @@ def long_run(context: Context) -> dict[str, Any]:
         raise Skip("device records are those of a GPU")
     import torch
 
-    per_graph, replays = 2000, context.pick(15_000, 20)
+    per_graph, per_step = 2000, 10
+    steps, seconds = context.pick(1500, 2), 75.0  # 30 million records, or as many as that allows
     negations = Negations(context, 1024)
     replay = captured(context, lambda: negations.run(per_graph))
     free_before = torch.cuda.mem_get_info()[0]
     free = []
     with ledger(context, "long_run") as (led, jsonl):
-        for index in range(replays):
-            with led.step(index):
-                replay()
-            if index % 500 == 499:
+        begin = time.monotonic()
+        done = 0
+        while done < steps and time.monotonic() - begin < seconds:
+            with led.step(done):
+                for _ in range(per_step):
+                    replay()
+            done += 1
+            if done % 50 == 0:
                 context.synchronize()
                 free.append(free_before - torch.cuda.mem_get_info()[0])
         context.synchronize()
@@ -311,7 +317,7 @@ def long_run(context: Context) -> dict[str, Any]:
         if loss["reason"] == "invalid_time"
     )
     facts = {
-        "kernels_launched": per_graph * replays,
+        "kernels_launched": per_graph * per_step * done,
         "kernels_seen": seen,
         "invalid_times": invalid,
         "lost": sum(lost(step) for step in reports),
