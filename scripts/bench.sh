@@ -57,6 +57,7 @@ done
 cd -- "$REPOSITORY"
 say "What the benchmarks need:"
 install_build_tools libbenchmark-dev
+install_cuda_headers
 logged "configure release" cmake --preset release
 logged "build release" cmake --build --preset release
 

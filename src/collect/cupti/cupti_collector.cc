@@ -23,6 +23,9 @@ constexpr std::int64_t kStopLimitMs = 2000;
 constexpr int kZeroedOutBuffers = CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER;
 constexpr int kPerThreadBuffers = 9;
 constexpr std::uint32_t kPerThreadBuffersVersion = 21;  // CUDA 12.3
+#if CUPTI_API_VERSION >= 130000
+static_assert(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER == kPerThreadBuffers);
+#endif
 
 // Everything but the kernels is optional.
 constexpr std::array<CUpti_ActivityKind, 6> kKinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
