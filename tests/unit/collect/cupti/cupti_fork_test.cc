@@ -32,13 +32,31 @@ class CuptiForkTest : public CuptiFixture {
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return status;
   }
+
+  /// What a DataLoader's worker may come to: everything of ours.
+  void UseEverythingInTheChild() {
+    const std::uint64_t calls = fakecupti_calls(nullptr);
+    source_->PushOp(2, Phase::kForward);
+    source_->Fence(1);
+    source_->PopOp();
+    RecordBatch batch;
+    source_->Drain(batch);
+    source_->Stop();
+    source_.reset();
+    if (fakecupti_calls(nullptr) != calls || !batch.kernels.empty()) _exit(98);
+  }
 };
 
-TEST_F(CuptiForkTest, ChildrenAreInertAndTheParentCountsOn) {
+// The session's own handler does the same.
+void BecomeInertInForks() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     if (forked_source != nullptr) forked_source->BecomeInert();
   });
   ASSERT_EQ(registered, 0);
+}
+
+TEST_F(CuptiForkTest, ChildrenAreInertAndTheParentCountsOn) {
+  BecomeInertInForks();
   CuptiOptions options = Manual();
   options.flush_interval_ms = 1;
   options.link_ops = true;
@@ -65,27 +83,15 @@ TEST_F(CuptiForkTest, ChildrenAreInertAndTheParentCountsOn) {
   while (launched < 100) {
   }
 
-  // What a DataLoader's worker does: everything of ours, then end in its own way.
-  auto use_everything = [&] {
-    const std::uint64_t calls = fakecupti_calls(nullptr);
-    source.PushOp(2, Phase::kForward);
-    source.Fence(1);
-    source.PopOp();
-    RecordBatch batch;
-    source.Drain(batch);
-    source.Stop();
-    source_.reset();
-    if (fakecupti_calls(nullptr) != calls || !batch.kernels.empty()) _exit(98);
-  };
   const int exited = Fork([&] {
-    use_everything();
+    UseEverythingInTheChild();
     _exit(0);
   });
   EXPECT_TRUE(WIFEXITED(exited) && WEXITSTATUS(exited) == 0) << exited;
   const int quick = Fork([] { _exit(0); });
   EXPECT_TRUE(WIFEXITED(quick) && WEXITSTATUS(quick) == 0) << quick;
   const int terminated = Fork([&] {
-    use_everything();
+    UseEverythingInTheChild();
     raise(SIGTERM);
   });
   EXPECT_TRUE(WIFSIGNALED(terminated) && WTERMSIG(terminated) == SIGTERM) << terminated;
