@@ -129,7 +129,6 @@ say "device: $found"
 
 mkdir -p "$out"
 out="$(cd -- "$out" && pwd)"
-rm -f -- "$out"/*.json "$out"/*.jsonl "$out"/*.log "$out"/*.capture
 scratch="$(mktemp -d)"
 trap 'rm -rf -- "$scratch"' EXIT
 site="$scratch/site"
@@ -190,6 +189,7 @@ for name in "${parts[@]}"; do
     usage_error "--part is '$name'; accepted: ${order[*]}"
 done
 ((${#parts[@]})) || parts=("${order[@]}")
+for name in results "${order[@]}"; do rm -f -- "$out/$name.json"; done
 
 say "parts:"
 for name in "${parts[@]}"; do

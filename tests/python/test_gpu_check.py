@@ -209,7 +209,8 @@ def test_all_parts_on_the_cpu(tmp_path: Path) -> None:
 def test_a_part_that_fails_fails_the_check(tmp_path: Path) -> None:
     failed = measuring.document("fence", "failed", why="wrong", facts={}, machine={})
     measuring.write(tmp_path / "fence.json", failed)
-    (tmp_path / "cut.json").write_text("{")
+    (tmp_path / "graphs.json").write_text("{")
+    (tmp_path / "somebody_elses.json").write_text("{")
     done = subprocess.run(
         [sys.executable, "-m", "gpu_check", "sum", str(tmp_path)],
         cwd=ROOT / "tests" / "gpu",

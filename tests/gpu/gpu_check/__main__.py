@@ -72,10 +72,12 @@ def _note(arguments: argparse.Namespace) -> int:
 
 
 def _sum(arguments: argparse.Namespace) -> int:
+    from .parts import PARTS
+
     counts = dict.fromkeys(OUTCOMES, 0)
     found = []
-    for path in sorted(Path(arguments.out).glob("*.json")):
-        if path.name == "results.json":
+    for path in (Path(arguments.out) / f"{name}.json" for name in PARTS):
+        if not path.exists():
             continue
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
