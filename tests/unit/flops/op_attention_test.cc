@@ -190,5 +190,18 @@ TEST(OpAttentionTest, OperandsThatDoNotFitAreNotCounted) {
       0);
 }
 
+TEST(OpAttentionTest, AllPairsIgnoreTheMaskAndNothingElse) {
+  const OpArgument q = Tensor({2, 3, 8, 4});
+  // 2 matmuls of 4 for each of 8 x 8 pairs, or of 8 x 9 / 2.
+  const OpSignature causal = CpuForward(q, q, q, true);
+  EXPECT_EQ(Executed(causal), 2 * 2 * 3 * (4 + 4) * 36);
+  EXPECT_EQ(CountOpAllPairs(causal)->count(), 2 * 2 * 3 * (4 + 4) * 64);
+  EXPECT_EQ(CountOpAllPairs(CpuForward(q, q, q, false)), CountOpAllPairs(causal));
+  const OpSignature matmul = testing::Op("aten::mm", {Tensor({2, 3}), Tensor({3, 4})});
+  EXPECT_EQ(CountOpAllPairs(matmul)->count(), 2 * 2 * 3 * 4);
+  EXPECT_FALSE(CountOpAllPairs(testing::Op("aten::mm", {Tensor({2, 3})})).has_value());
+  EXPECT_FALSE(CountOpAllPairs(testing::Op("aten::relu", {q})).has_value());
+}
+
 }  // namespace
 }  // namespace flopledger

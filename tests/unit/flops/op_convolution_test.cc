@@ -139,5 +139,23 @@ TEST(OpConvolutionTest, ImpossibleGeometryIsNotCounted) {
   }
 }
 
+TEST(OpConvolutionTest, TheOldOpOfBothGradients) {
+  // PyTorch before 1.11: input, gradient, weight. 2 x 64 outputs of 7 x 7, a kernel of 32 x 3 x 3.
+  const OpArgument input = testing::Tensor({2, 32, 7, 7});
+  const OpArgument gradient = testing::Tensor({2, 64, 7, 7});
+  const OpArgument weight = testing::Tensor({64, 32, 3, 3});
+  const std::int64_t once = 2 * 2 * 49 * 64 * 32 * 9;
+  for (const char* name :
+       {"aten::cudnn_convolution_backward", "aten::miopen_convolution_backward"}) {
+    EXPECT_EQ(Executed(testing::Op(name, {input, gradient, weight})), 2 * once) << name;
+    EXPECT_EQ(CountOp(testing::Op(name, {input, weight, gradient})).coverage,
+              CoverageKind::kUnknown);
+  }
+  std::vector<OpArgument> arguments = {input, gradient, weight};
+  arguments.resize(10);
+  arguments.push_back(testing::Ints({0, 1}));  // the weight's gradient alone
+  EXPECT_EQ(Executed(testing::Op("aten::cudnn_convolution_backward", arguments)), once);
+}
+
 }  // namespace
 }  // namespace flopledger
