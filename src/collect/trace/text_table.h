@@ -22,7 +22,7 @@ struct TextHash {
       hash = Mix(hash ^ word);
     }
     std::uint64_t word = 0;
-    std::memcpy(&word, at, left);
+    if (left > 0) std::memcpy(&word, at, left);
     return static_cast<std::size_t>(Mix(hash ^ word));
   }
 
