@@ -35,8 +35,8 @@ std::optional<Capability> DeviceInput::TakeChange(Log& log) {
   if (state.reason == said_) return std::nullopt;
   said_ = state.reason;
   // A machine without a GPU is no news; a GPU whose work is not seen is.
-  const bool expected = state.reason == "off" || state.reason == "not_built" ||
-                        state.reason == "no_driver" || state.kind == Kind::kWaiting;
+  const bool expected =
+      state.reason == "off" || state.reason == "not_built" || state.reason == "no_driver";
   if (!counting_ && !expected) {
     log.WarnOnce(fmt::format("{} {}", kCapability, state.reason),
                  fmt::format("kernels are not recorded ({}): {}", state.reason, state.text));
