@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that libflopledger.so lets out its interface and nothing else.
+"""Checks that libflopledger.so lets out its interface and nothing else, and is an NVTX injection.
 
 python3 tests/install/exported_symbols.py nm build/dev/libflopledger.so
 """
@@ -26,6 +26,11 @@ def main() -> int:
         print(f"leaves the library, but is no part of the interface: {name}")
     if not any(name.startswith("flopledger::") for name in names):
         print("nothing of the interface leaves the library")
+        return 1
+    # By name, since NVTX looks it up; another entry would be a promise that nobody keeps.
+    entries = [name for name in names if name.startswith("InitializeInjection")]
+    if entries != ["InitializeInjectionNvtx2"]:
+        print(f"entries of injections are {entries}; wanted: InitializeInjectionNvtx2 alone")
         return 1
     return 1 if foreign else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,16 @@ def ledger(context: Context, name: str, **more: Any) -> Iterator[tuple[Any, Path
         yield led, jsonl
     finally:
         led.close()
+
+
+def settled(led: Any, name: str, seconds: float = 5.0) -> dict[str, str]:
+    """The capabilities, once the one named says `ok`, or after a while: the worker announces what
+    it finds when it next looks.
+    """
+    end = time.monotonic() + seconds
+    while led.capabilities.get(name) != "ok" and time.monotonic() < end:
+        time.sleep(0.01)
+    return led.capabilities
 
 
 def mapped_libraries(part: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import overhead
-from .context import Context, Failed, Skip, ledger, mapped_libraries
+from .context import Context, Failed, Skip, ledger, mapped_libraries, settled
 from .measuring import launches, lost, mismatches, steps_of
 from .workloads import Negations, UnevenSteps, captured, finished, training
 
@@ -31,7 +31,7 @@ def capabilities(context: Context) -> dict[str, Any]:
             with led.step():
                 negations.run(10)
         context.synchronize()
-        found = led.capabilities
+        found = settled(led, KERNELS if context.on_gpu else "host_ops")
     facts = {
         "capabilities": found,
         "cupti_libraries": len(mapped_libraries("libcupti")),
@@ -243,7 +243,7 @@ def nvtx_steps(context: Context) -> dict[str, Any]:
             pop()
             pop()
         context.synchronize()
-        found = led.capabilities
+        found = settled(led, "nvtx")
     reports = steps_of(jsonl)
     truth = {step: 10 + step for step in range(steps)}
     facts = {
