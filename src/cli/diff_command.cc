@@ -41,8 +41,11 @@ void AddDiffCommand(CLI::App& app, int* exit_code) {
       AddCommand(app, "diff", "Compares two runs: what changed, in which cause, by how much.",
                  "  flopledger diff before.jsonl after.jsonl\n"
                  "  flopledger diff before/ after/ --steps 20: --json\n"
+                 "  flopledger diff before.json.gz after.json.gz\n"
                  "  flopledger diff main.jsonl branch.jsonl --check --tolerance 2");
-  command->add_option("A", options->before, "the run before: step log, folder or quoted pattern")
+  command
+      ->add_option("A", options->before,
+                   "the run before: step log, folder of logs, quoted pattern or trace")
       ->required();
   command->add_option("B", options->after, "the run after")->required();
   AddStepRange(command, &options->logs);

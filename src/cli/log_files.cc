@@ -30,11 +30,6 @@ std::pair<std::string, int> SplitPart(const std::string& path) {
   return log ? std::pair{path.substr(0, dot), number} : std::pair{path, 0};
 }
 
-bool IsLogName(const std::string& path) {
-  const auto [stem, number] = SplitPart(path);
-  return fs::path(stem).extension() == ".jsonl";
-}
-
 std::vector<std::string> FolderLogs(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -44,6 +39,12 @@ std::vector<std::string> FolderLogs(const std::string& folder) {
     }
   }
   return found;
+}
+
+tl::unexpected<Status> Unreadable(const std::string& path) {
+  return Fail(StatusCode::kUnavailable,
+              fmt::format("{}: cannot be read ({})", path,
+                          errno != 0 ? std::strerror(errno) : "is it a file?"));
 }
 
 std::vector<std::string> PatternLogs(const std::string& pattern) {
@@ -57,6 +58,10 @@ std::vector<std::string> PatternLogs(const std::string& pattern) {
 }
 
 }  // namespace
+
+bool IsLogName(const std::string& path) {
+  return fs::path(SplitPart(path).first).extension() == ".jsonl";
+}
 
 Result<std::vector<LogFile>> FindLogFiles(const std::vector<std::string>& words) {
   std::map<std::string, std::set<int, std::greater<>>> stems;
@@ -75,7 +80,8 @@ Result<std::vector<LogFile>> FindLogFiles(const std::vector<std::string>& words)
       if (found.empty()) return InvalidArgument(fmt::format("{}: nothing matches", word));
     } else {
       return InvalidArgument(fmt::format(
-          "{}: no such file; wanted are step logs, a folder of them or a quoted pattern", word));
+          "{}: no such file; wanted are step logs, traces, a folder of logs or a quoted pattern",
+          word));
     }
     for (const std::string& path : found) {
       const auto [stem, number] = SplitPart(path);
@@ -104,12 +110,18 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (file && file.peek() != std::ifstream::traits_type::eof()) content << file.rdbuf();
-  if (file.bad() || !file.is_open() || (content.tellp() == 0 && fs::is_directory(path))) {
-    return Fail(StatusCode::kUnavailable,
-                fmt::format("{}: cannot be read ({})", path,
-                            errno != 0 ? std::strerror(errno) : "is it a file?"));
-  }
+  if (!file.is_open() || file.bad()) return Unreadable(path);
   return std::move(content).str();
+}
+
+Result<std::string> ReadBeginning(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(64, '\0');
+  if (file.is_open()) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad()) return Unreadable(path);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 Result<std::string> ReadLogFile(const LogFile& file) {

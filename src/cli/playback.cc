@@ -18,6 +18,7 @@ double UnixSeconds() {
 /// Wall clock minus monotonic clock, from the first step: places ranks of several hosts.
 std::int64_t OffsetOf(const StepLog& log) {
   const StepReport& first = log.steps.front();
+  if (first.end_unix_seconds == 0) return 0;  // a trace: its ranks have one clock
   return static_cast<std::int64_t>(static_cast<long double>(first.end_unix_seconds) * 1e9L) -
          first.end_ns;
 }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "cli/log_files.h"
+#include "cli/trace_logs.h"
 #include "export/gap_totals.h"
 
 namespace flopledger::cli {
@@ -69,6 +69,7 @@ void Append(RankLog more, RankLog* log) {
   log->unreadable_lines += more.unreadable_lines;
   log->has_summary = more.has_summary;
   log->has_cut_line = more.has_cut_line;
+  log->notes.insert(log->notes.end(), more.notes.begin(), more.notes.end());
 }
 
 tl::unexpected<Status> SeveralRuns(const std::vector<RankLog>& logs) {
@@ -170,14 +171,31 @@ Result<RunLogs> ReadRunLogs(const std::vector<std::string>& paths, const RunLogO
   Result<std::vector<LogFile>> files = FindLogFiles(paths);
   if (!files.has_value()) return Fail(files.error().code(), files.error().message());
   std::vector<RankLog> logs;
+  std::vector<std::string> traces;
   for (const LogFile& file : *files) {
+    Result<std::string> beginning = ReadBeginning(file.parts.front());
+    if (!beginning.has_value()) return Fail(beginning.error().code(), beginning.error().message());
+    if (!LooksLikeStepLog(*beginning) && !IsLogName(file.path)) {
+      traces.push_back(file.path);
+      continue;
+    }
     Result<std::string> text = ReadLogFile(file);
     if (!text.has_value()) return Fail(text.error().code(), text.error().message());
     Result<RankLog> log = ReadRankLog(*text, file.path, options);
     if (!log.has_value()) return Fail(log.error().code(), log.error().message());
     logs.push_back(*std::move(log));
   }
+  if (!traces.empty()) {
+    Result<ReplayResult> replayed = Replay(traces, {});
+    if (!replayed.has_value()) return Fail(replayed.error().code(), replayed.error().message());
+    for (RankLog& log : LogsOfTraces(*replayed, {}, options)) logs.push_back(std::move(log));
+  }
   return JoinRanks(std::move(logs), options);
+}
+
+bool LooksLikeStepLog(std::string_view beginning) {
+  return beginning.substr(0, 18) == "{\"schema_version\":" ||
+         beginning.substr(0, 19) == "{\"schema_version\": ";
 }
 
 }  // namespace flopledger::cli

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "export/jsonl_reader.h"
@@ -31,6 +32,7 @@ struct RankLog {
   std::int64_t first_unreadable_line = 0;
   bool has_summary = false;
   bool has_cut_line = false;
+  std::vector<std::string> notes;  ///< what its reader wants said
 };
 
 /// The logs of one run, by rank.
@@ -57,6 +59,9 @@ Result<RunLogs> ReadRunLogs(const std::vector<std::string>& paths, const RunLogO
 /// One text as the log of a rank; for inputs that are no files.
 Result<RankLog> ReadRankLog(const std::string& text, const std::string& path,
                             const RunLogOptions& options);
+
+/// Is this the beginning of a step log? Anything else is taken for a trace.
+bool LooksLikeStepLog(std::string_view beginning);
 
 /// Puts the logs of a run together: ranks that are split over files, one clock.
 Result<RunLogs> JoinRanks(std::vector<RankLog> logs, const RunLogOptions& options);

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/html_report.h"
 #include "cli/ink.h"
 #include "cli/replay_json.h"
 #include "cli/replay_text.h"
+#include "cli/trace_logs.h"
 #include "session/replay.h"
 
 namespace flopledger::cli {
@@ -20,6 +22,7 @@ namespace {
 
 struct ReplayArguments {
   std::vector<std::string> files;
+  std::string html_path;
   bool json = false;
   bool lenient = false;
   std::int64_t max_inflated_gib = 16;
@@ -117,6 +120,14 @@ int RunReplay(const ReplayArguments& arguments) {
     return Replay(arguments.files, *options);
   }();
   if (!result.has_value()) return Refuse(result.error());
+  if (!arguments.html_path.empty()) {
+    Result<RunLogs> logs = JoinRanks(LogsOfTraces(*result, options->convention, {}), {});
+    if (!logs.has_value()) return Refuse(logs.error());
+    const std::optional<Status> fault =
+        WriteFile(arguments.html_path, WriteHtml(BuildRunReport(*std::move(logs))));
+    if (fault) return Refuse(*fault);
+    if (arguments.html_path == "-") return kOk;
+  }
   std::cout << (arguments.json ? WriteJson(*result) : WriteText(*result, Ink::ForStandardOutput()));
   return kOk;
 }
@@ -128,6 +139,7 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = AddCommand(
       app, "replay", "Keeps the books of a recorded trace, as a live run would.",
       "  flopledger replay worker0.pt.trace.json.gz\n"
+      "  flopledger replay trace.json.gz --html trace.html\n"
       "  flopledger replay --json ranks.tar.gz | jq '.global_steps'\n"
       "  flopledger replay --lenient cut.json.gz\n"
       "  flopledger replay --config config.json --batch 8 --seq 4096 --dtype bf16 trace.json.gz");
@@ -138,6 +150,8 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
       ->required();
   command->add_flag("--json", arguments->json,
                     "one object for programs; its schema is docs/replay.schema.json");
+  command->add_option("--html", arguments->html_path,
+                      "write one page with pictures to this file; - is standard output");
   command->add_flag("--lenient", arguments->lenient,
                     "read what can be read of a broken file, and say what is lost");
   command

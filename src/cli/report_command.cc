@@ -50,7 +50,9 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
                  "  flopledger report logs/ --html report.html\n"
                  "  flopledger report logs/ --steps 100:200 --json\n"
                  "  flopledger report logs/ --check");
-  command->add_option("FILE", options->paths, "step logs (JSONL), folders, quoted patterns")
+  command
+      ->add_option("FILE", options->paths,
+                   "step logs (JSONL) or traces, folders of logs, quoted patterns")
       ->required();
   command->add_option("--run", options->logs.run_id, "id of the run, of files with several runs");
   AddStepRange(command, &options->logs);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/global_steps.h"
 
@@ -43,6 +45,26 @@ void AddLogWarnings(const RankLog& log, std::vector<std::string>* warnings) {
   }
 }
 
+/// Each note once, however many ranks have it.
+void AddNotes(const RunReport& report, std::vector<std::string>* warnings) {
+  std::vector<std::pair<std::string, std::vector<const RankLog*>>> notes;
+  for (const RankLog& log : report.logs.ranks) {
+    for (const std::string& note : log.notes) {
+      const auto known = std::find_if(notes.begin(), notes.end(),
+                                      [&](const auto& other) { return other.first == note; });
+      if (known == notes.end()) {
+        notes.push_back({note, {&log}});
+      } else if (known->second.back() != &log) {
+        known->second.push_back(&log);
+      }
+    }
+  }
+  for (const auto& [note, logs] : notes) {
+    warnings->push_back(logs.size() == 1 ? fmt::format("{}: {}", logs.front()->paths.back(), note)
+                                         : fmt::format("{} ranks: {}", logs.size(), note));
+  }
+}
+
 /// Step numbers that no rank has, between the first and the last.
 std::int64_t HolesOf(const RunReport& report) {
   if (report.steps.empty()) return 0;
@@ -54,6 +76,7 @@ std::int64_t HolesOf(const RunReport& report) {
 
 void AddWarnings(RunReport* report) {
   std::vector<std::string>& warnings = report->warnings;
+  AddNotes(*report, &warnings);
   for (const RankLog& log : report->logs.ranks) AddLogWarnings(log, &warnings);
   if (!report->missing_ranks.empty()) {
     warnings.push_back(

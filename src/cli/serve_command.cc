@@ -11,6 +11,8 @@
 #include "cli/commands.h"
 #include "cli/log_files.h"
 #include "cli/playback.h"
+#include "cli/rank_logs.h"
+#include "cli/trace_logs.h"
 
 namespace flopledger::cli {
 namespace {
@@ -39,19 +41,47 @@ bool WaitForSignal(const sigset_t& signals, std::optional<DurationNs> limit) {
   return sigtimedwait(&signals, nullptr, &wait) > 0;
 }
 
+Result<std::vector<StepLog>> ReplayLogs(const std::string& path) {
+  Result<ReplayResult> replayed = Replay({path}, {});
+  if (!replayed) return Fail(replayed.error().code(), replayed.error().message());
+  std::vector<RankLog> ranks = LogsOfTraces(*replayed, {}, {});
+  std::vector<StepLog> logs;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    StepLog log;
+    log.run = std::move(ranks[i].run);
+    log.steps = std::move(replayed->traces[i].reports);
+    log.has_summary = true;
+    logs.push_back(std::move(log));
+  }
+  return logs;
+}
+
+Result<std::vector<StepLog>> ReadLog(const LogFile& file) {
+  Result<std::string> beginning = ReadBeginning(file.parts.front());
+  if (!beginning) return Fail(beginning.error().code(), beginning.error().message());
+  if (!LooksLikeStepLog(*beginning) && !IsLogName(file.path)) return ReplayLogs(file.path);
+  Result<std::string> text = ReadLogFile(file);
+  if (!text) return Fail(text.error().code(), text.error().message());
+  Result<StepLog> log = ReadStepLog(*text);
+  if (!log) return Fail(log.error().code(), file.path + ": " + log.error().message());
+  std::vector<StepLog> logs;
+  logs.push_back(*std::move(log));
+  return logs;
+}
+
 Result<std::vector<StepLog>> ReadLogs(const std::vector<std::string>& paths) {
   Result<std::vector<LogFile>> files = FindLogFiles(paths);
   if (!files) return Fail(files.error().code(), files.error().message());
   std::vector<StepLog> logs;
   for (const LogFile& file : *files) {
-    Result<std::string> text = ReadLogFile(file);
-    if (!text) return Fail(text.error().code(), text.error().message());
-    Result<StepLog> log = ReadStepLog(*text);
-    if (!log) return Fail(log.error().code(), file.path + ": " + log.error().message());
-    if (log->steps.empty()) {
-      return Fail(StatusCode::kDataLoss, file.path + ": no step in this log, nothing to serve");
+    Result<std::vector<StepLog>> ranks = ReadLog(file);
+    if (!ranks) return Fail(ranks.error().code(), ranks.error().message());
+    for (StepLog& log : *ranks) {
+      if (log.steps.empty()) {
+        return Fail(StatusCode::kDataLoss, file.path + ": no step in it, nothing to serve");
+      }
+      logs.push_back(std::move(log));
     }
-    logs.push_back(*std::move(log));
   }
   return logs;
 }
@@ -99,14 +129,16 @@ int RunServe(const ServeOptions& options) {
 void AddServeCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = AddCommand(
-      app, "serve", "Serves step logs as /metrics and /live, at the pace at which they were made.",
+      app, "serve",
+      "Serves step logs or traces as /metrics and /live, at the pace at which they were made.",
       "  flopledger serve run.jsonl\n"
       "  flopledger serve run.jsonl --speed 10 --loop\n"
       "  flopledger serve logs/ --port 9500 --discovery targets\n"
+      "  flopledger serve trace.json.gz --speed 0.1\n"
       "  flopledger serve run.jsonl --speed 0 --exit-at-end");
   command
       ->add_option("FILE", options->paths,
-                   "step logs, folders, quoted patterns; each rank has a port of its own")
+                   "step logs or traces, folders, quoted patterns; each rank has a port of its own")
       ->required();
   command->add_option("--speed", options->playback.speed, "times real time; 0: all steps at once")
       ->check(CLI::Range(0.0, 1e6))

@@ -128,6 +128,7 @@ class TraceReplay {
       // What is known of the devices is complete once the source hands out records.
       if (!peak_) peak_ = settings_.peak;
       if (!peak_) peak_ = PeakOf(source_.description(), options_, &trace.peak_refusal);
+      trace.peaks = peak_->rates;
       const std::vector<ResolvedOp> ops = resolver_.Resolve(timeline->ops, source_.signatures());
       const std::vector<ResolvedKernel> kernels =
           resolver_.ResolveKernels(timeline->kernels, source_.kernels(), source_.signatures());

@@ -62,6 +62,7 @@ struct ReplayTrace {
   ReplayDevice total;  ///< sums over the devices; busy times are sums of each one's union
   std::vector<ReplayDevice> devices;
   std::vector<StepReport> reports;  ///< the books, as a live run keeps them
+  std::vector<PeakRate> peaks;      ///< that the books stand on
   std::string peak_refusal;         ///< why there is no peak; empty if there is one
 };
 

@@ -86,8 +86,10 @@ def place(tmp_path_factory) -> Path:
         for path in TRACES.iterdir():
             if path.is_file():
                 (folder / path.name).symlink_to(path)
-        (folder / "trace.json.gz").symlink_to(TRACES / "T31_mi250_toy_train.json.gz")
-        (folder / "trace.json").symlink_to(TRACES / "T31_mi250_toy_train.json.gz")
+        for name in ("trace", "worker0.pt.trace", "before", "after"):
+            (folder / f"{name}.json.gz").symlink_to(TRACES / "T31_mi250_toy_train.json.gz")
+        (folder / "ranks.tar.gz").symlink_to(TRACES / "T14_v100_dlrm_8ranks.tar.gz")
+        (folder / "cut.json.gz").symlink_to(TRACES / "malformed/01_gzip_cut_60pct.json.gz")
     return folder
 
 
@@ -115,10 +117,11 @@ def shell(place: Path, command: str, interrupt_after: str = "") -> tuple[int, st
 
 @pytest.mark.parametrize("example", every_example())
 def test_every_example_runs(place, example):
-    if example.startswith("flopledger replay") and not TRACES.is_dir():
+    if (".gz" in example or " replay " in example) and not TRACES.is_dir():
         pytest.skip("the shared traces are not here")
-    if "man -l" in example and shutil.which("man") is None:
-        pytest.skip("man is not installed")
+    for tool in ("man", "jq"):
+        if f"| {tool} " in example and shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
     serves = example.startswith("flopledger serve") and "--exit-at-end" not in example
     status, out, err = shell(place, example, "live http://" if serves else "")
     assert status == STATUS.get(example, 0), f"{out}\n{err}"

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from cli_support import flopledger
+from cli_support import ROOT, flopledger
 from export_support import dump_dom
 from step_logs import SECOND, Rank, Step, busy_step, four_ranks
 from test_export_pages import Document
@@ -190,3 +190,22 @@ def test_a_long_run_on_many_ranks_stays_small(tmp_path):
     # Columns hold the sums of their steps.
     waiting = sum(cell["state_ns"][1] for cell in data["lanes"][1]["cells"])
     assert waiting == 300 * SECOND // 2
+
+
+def test_a_trace_has_the_same_page(tmp_path):
+    """Ground truths of the shared traces: eight ranks; device windows of steps."""
+    traces = ROOT.parent / "shared" / "traces"
+    if not traces.is_dir():
+        pytest.skip("the shared traces are not here")
+    page = tmp_path / "trace.html"
+    flopledger("replay", traces / "T14_v100_dlrm_8ranks.tar.gz", "--html", page)
+    document = Document(dump_dom(page.as_uri()))
+    assert document.text["run"] == "T14_v100_dlrm_8ranks.tar.gz"
+    assert len([r for r in figures(document, "rect") if r.get("class") == "lane"]) == 8
+    assert "8 ranks: no peak" in document.text["finding-list"]
+    assert console(page) == ""
+    body = json.loads(flopledger("report", traces / "T03_v100_resnet50.json.gz", "--json").stdout)
+    assert [step["step"] for step in body["steps"]] == [5, 6, 7, 8, 9, 10]
+    # Device windows of the steps after the first, to the nanosecond.
+    windows = [175_153_000, 179_733_000, 174_564_000, 182_172_000, 165_983_000]
+    assert [step["wall_ns"] for step in body["steps"]][1:] == windows

@@ -187,7 +187,7 @@ def test_a_range_of_steps(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["no_such.jsonl"], "no_such.jsonl: no such file; wanted are step logs"),
+        (["no_such.jsonl"], "no_such.jsonl: no such file; wanted are step logs, traces"),
         (["none*.jsonl"], "none*.jsonl: nothing matches"),
         (["empty"], "empty: no *.jsonl in this folder"),
         (["text.jsonl"], "text.jsonl: no run line in 6 bytes"),

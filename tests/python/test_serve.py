@@ -16,7 +16,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from cli_support import flopledger, program
+from cli_support import ROOT, flopledger, program
 from export_support import get
 from step_logs import SECOND, Rank, busy_step, four_ranks
 from test_shipped_files import BOARDS, board, queries
@@ -177,10 +177,22 @@ def test_a_taken_port_is_said(tmp_path):
 
 def test_bad_input_is_named(tmp_path):
     empty = Rank().write(tmp_path / "empty.jsonl", [])
-    assert "no step in this log" in flopledger("serve", empty, status=3).stderr
+    assert "no step in it, nothing to serve" in flopledger("serve", empty, status=3).stderr
     assert "no.jsonl: no such file" in flopledger("serve", tmp_path / "no.jsonl", status=3).stderr
     loop = flopledger("serve", log(tmp_path / "run.jsonl"), "--loop", "--speed", 0, status=2)
     assert "--loop needs a --speed above 0" in loop.stderr
+
+
+def test_a_trace_is_served_like_a_log():
+    trace = ROOT.parent / "shared/traces/T06_a100_dlrm_nccl.json.gz"
+    if not trace.exists():
+        pytest.skip("the shared traces are not here")
+    with serving(trace, "--speed", 0, "--port", 0) as (process, _):
+        address = address_in(next_line(process))
+        next_line(process)
+        page = get(address + "/metrics")
+        assert sample(page, "flopledger_steps_total") == 6
+        assert "text/html" in urllib.request.urlopen(address + "/live").headers["Content-Type"]
 
 
 PROMETHEUS = """

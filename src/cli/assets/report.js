@@ -72,11 +72,12 @@ function showFigures() {
   setFigure("recompute", figure(data.recompute_ratio), "%");
   const { useful, padding } = data.tokens;
   setFigure("tokens", useful > 0 ? count(useful / (data.window_ns / 1e9)) : null, "",
-    padding > 0 ? `${percent(padding / (useful + padding))} % padding not counted` : "padding not counted");
+    useful === 0 ? "none declared" : padding > 0 ? `${percent(padding / (useful + padding))} % padding not counted` : "padding not counted");
   const step = data.step_seconds;
   const [value, unit] = seconds(step.mean * 1e9).split(" ");
-  setFigure("step", data.step_counts.complete > 0 ? value : null, unit,
-    `${data.step_counts.complete} steps, 9 in 10 within ${seconds(step.low * 1e9)} to ${seconds(step.high * 1e9)}`);
+  const steps = data.step_counts.complete;
+  setFigure("step", steps > 0 ? value : null, unit, steps === 0 ? "no complete step" : steps === 1 ? "1 step"
+    : `${steps} steps, ${steps < 20 ? "" : "9 in 10 "}within ${seconds(step.low * 1e9)} to ${seconds(step.high * 1e9)}`);
 }
 
 function showFindings() {
@@ -96,6 +97,8 @@ function showFindings() {
 const stepNames = (first, last) => (first === last ? `step ${last}` : `steps ${first} to ${last}`);
 
 function showUtilization() {
+  for (const id of ["chart-title", "step-title"]) byId(id).closest("section").hidden = data.points.length < 2;
+  if (data.points.length < 2) return;
   if (!data.points.some((p) => p.mfu_ratio !== null || p.hfu_low_ratio !== null || p.coverage_time_ratio !== null)) {
     byId("chart").replaceChildren(node("p", "quiet", "Nothing to draw: no model formula, no peak, nothing observed."));
     return;
@@ -119,8 +122,8 @@ function newPicture(container, height, label) {
 
 function drawSteps() {
   const points = data.points;
+  if (points.length < 2) return;
   const [root, width] = newPicture(byId("step-chart"), 132, "Step time by step");
-  if (points.length === 0) return;
   const box = { left: 56, right: width - 10, top: 8, bottom: 108 };
   const first = points[0].step;
   const last = Math.max(points[points.length - 1].step, first + 1);
@@ -226,6 +229,7 @@ function showWaterfall() {
   const peak = Number(data.peak_flops);
   if (data.waterfall.length === 0 || !(peak > 0)) {
     byId("waterfall").replaceChildren(node("li", "quiet", "Needs a peak."));
+    byId("waterfall").closest(".columns").classList.add("lone");
     return;
   }
   let left = 1;
@@ -279,8 +283,15 @@ function wide(columns, text) {
   return node("tr", "", cell);
 }
 
+// Names of templates are long: two lines, the whole in a tooltip.
+function kernelName(name) {
+  const short = node("div", "kernel", name);
+  short.title = name;
+  return short;
+}
+
 function showGaps() {
-  const rows = data.gaps.map((gap) => row(["", gap.name], ["", words(gap.reason)], ["number", String(gap.launches)], ["number", seconds(gap.time_ns)]));
+  const rows = data.gaps.map((gap) => row(["", kernelName(gap.name)], ["", words(gap.reason)], ["number", String(gap.launches)], ["number", seconds(gap.time_ns)]));
   if (rows.length === 0) rows.push(wide(4, data.kernels.length ? "every kernel is counted, or left out by rule" : "nothing was observed"));
   if (data.gaps_left_out > 0) rows.push(wide(4, `and ${data.gaps_left_out} more names`));
   byId("gaps").replaceChildren(...rows);
