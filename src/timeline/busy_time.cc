@@ -111,4 +111,11 @@ std::size_t BusyTime::size() const {
   return sum;
 }
 
+std::size_t BusyTime::retained_bytes() const {
+  std::size_t intervals = 0;
+  for (const auto& list : by_class_) intervals += list.capacity();
+  for (const auto& list : waiting_) intervals += list.capacity();
+  return intervals * sizeof(BusyInterval);
+}
+
 }  // namespace flopledger

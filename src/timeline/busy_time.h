@@ -43,6 +43,7 @@ class BusyTime {
   /// Time of intervals that were not kept since the last call; an upper bound of their union.
   DurationNs TakeDropped();
   std::size_t size() const;
+  std::size_t retained_bytes() const;
 
  private:
   void AddSlow(std::vector<BusyInterval>& list, const BusyInterval& interval,

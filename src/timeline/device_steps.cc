@@ -428,4 +428,14 @@ std::vector<DeviceTime> DeviceSteps::TakeTime(std::int64_t start_ns, std::int64_
   return devices;
 }
 
+std::size_t DeviceSteps::retained_bytes() const {
+  std::size_t bytes = held_.capacity() * sizeof(KernelRecord);
+  for (const Step& step : steps_) {
+    bytes += sizeof(Step) + step.work.sums.retained_bytes() + step.after_exit.sums.retained_bytes();
+  }
+  for (const KernelSums& sums : spare_sums_) bytes += sums.retained_bytes();
+  for (const Lane& lane : lanes_) bytes += lane.busy.retained_bytes();
+  return bytes;
+}
+
 }  // namespace flopledger

@@ -84,6 +84,9 @@ class DeviceSteps {
                                    std::span<const SectionChange> sections);
   bool saw_devices() const { return !lanes_.empty(); }
 
+  /// Memory of open steps, devices and what waits; capacities, not sizes.
+  std::size_t retained_bytes() const;
+
   std::int64_t TakeLate() { return std::exchange(late_, 0); }
   std::int64_t TakeInvalid() { return std::exchange(invalid_, 0); }
 

@@ -43,6 +43,7 @@ class StepBuilder {
   void Add(const RecordBatch& batch);
   /// The next closed step in order, if there is one.
   std::optional<StepTimeline> Take();
+  std::size_t retained_device_bytes() const { return device_.retained_bytes(); }
   /// No more records: closes the last step at its exit mark, or as incomplete at `now_ns` if it is
   /// still running. Returns the time after the last step, which belongs to none.
   DurationNs Finish(std::int64_t now_ns);

@@ -40,6 +40,34 @@ void StepBoundary(benchmark::State& state) {
 }
 BENCHMARK(StepBoundary);
 
+/// A device whose library costs nothing: what is left is our own part of a boundary.
+class NullDevice final : public DeviceSource {
+ public:
+  void Drain(RecordBatch&) override {}
+  void Stop() override {}
+  void Fence(std::int64_t boundary_ns) noexcept override { last_ns_ = boundary_ns; }
+  void PushOp(SignatureId, Phase) noexcept override {}
+  void PopOp() noexcept override {}
+  void BecomeInert() noexcept override {}
+  DeviceSourceState state() const override {
+    return {.kind = DeviceSourceState::Kind::kCounting, .reason = "ok", .text = {}};
+  }
+  const KernelTable& kernels() const override { return kernels_; }
+  std::vector<DeviceDescription> devices() const override { return {}; }
+
+ private:
+  std::int64_t last_ns_ = 0;
+  KernelTable kernels_{1, {}};
+};
+
+void StepBoundaryWithDevice(benchmark::State& state) {
+  const SystemClock clock;
+  const auto source = HostSource::Create({}, &clock, {}, std::make_unique<NullDevice>());
+  std::int64_t step = 0;
+  MeasureWrites(state, *source, [&] { source->MarkStep(MarkerRecord::Kind::kStepBegin, ++step); });
+}
+BENCHMARK(StepBoundaryWithDevice);
+
 void DeclaredTokens(benchmark::State& state) {
   const SystemClock clock;
   const auto source = MakeSource(&clock);
