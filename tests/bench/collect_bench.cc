@@ -1,6 +1,9 @@
 // What the training thread pays: one step boundary, one observed op, one declaration of tokens.
 #include <benchmark/benchmark.h>
 
+#include <memory>
+#include <vector>
+
 #include "base/clock.h"
 #include "collect/host_source.h"
 
