@@ -41,3 +41,15 @@ expect("all of one release" "${root}" TRUE "")
 # CUDA 12 counted its API versions; 28 is 12.9.
 file(WRITE "${headers}/cupti_version.h" "#define CUPTI_API_VERSION 28\n")
 expect("CUPTI 12 with CUDA 13" "${root}" FALSE "install headers of one CUDA release")
+
+# ON is a demand: without headers the project itself says what is missing and stops.
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -E env --unset=CUPTI_ROOT "${CMAKE_COMMAND}" -S "${PROJECT_FOLDER}"
+    -B "${WORK_FOLDER}/demand" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}"
+    -DFLOPLEDGER_WITH_CUPTI=ON -DFLOPLEDGER_BUILD_TESTS=OFF
+  OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+string(REGEX REPLACE "[ \n]+" " " output "${output}")
+string(FIND "${output}" "FLOPLEDGER_WITH_CUPTI=ON, but no CUPTI headers: set CUPTI_ROOT" said)
+if(status EQUAL 0 OR said EQUAL -1)
+  message(SEND_ERROR "FLOPLEDGER_WITH_CUPTI=ON without headers: status ${status}\n${output}")
+endif()

@@ -248,6 +248,22 @@ TEST_F(CuptiBuffersTest, MarksTakeNoMemory) {
   Drain();
 }
 
+TEST_F(CuptiBuffersTest, DecodingTakesNoMemoryOnceTheBatchHasGrown) {
+  CuptiSource& source = Start();
+  RecordBatch batch;
+  std::int64_t allocations = -1;
+  for (int round = 0; round < 3; ++round) {
+    LaunchMany(200);
+    batch.Clear();
+    fakecupti_hold(1);  // completed by the flush below, not counted
+    source.Drain(batch);
+    fakecupti_hold(0);
+    allocations = AllocationsOf([&] { source.Drain(batch); });
+    EXPECT_THAT(batch.kernels, SizeIs(200));
+  }
+  EXPECT_EQ(allocations, 0);
+}
+
 TEST_F(CuptiBuffersTest, AnotherBufferThanOursIsIgnored) {
   auto pool = ActivityBufferPool::Create(4096, 2, 0);
   std::uint8_t foreign[16] = {};
