@@ -106,30 +106,33 @@ Result<std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>> ReadNumber
   return numbering;
 }
 
-Result<std::map<std::int64_t, NsysProcess>> CountWork(SqliteFile& file, const NsysLayout& layout) {
+Result<std::map<std::int64_t, NsysProcess>> CountWork(SqliteFile& file, const NsysLayout& layout,
+                                                      bool lenient, NsysLoss* loss) {
   std::map<std::int64_t, NsysProcess> processes;
-  for (const WorkTable& each : WorkTables(layout)) {
-    Result<SqliteRows> rows = file.Query(
-        each.table, "SELECT " + ProcessOf(each.columns, "globalPid") + ",ifnull(" +
-                        Column(each.columns, "deviceId", "0") + ",0) FROM main." + each.table);
-    if (!rows.has_value()) return tl::unexpected(rows.error());
-    Result<bool> more = rows->Next();
-    for (; more.has_value() && *more; more = rows->Next()) {
-      NsysProcess& process = processes[rows->Integer(0)];
-      process.key = rows->Integer(0);
-      ++process.rows;
-      const auto device = static_cast<std::uint16_t>(rows->Integer(1));
-      std::vector<DeviceDescription>& known = process.devices;
-      if (std::none_of(known.begin(), known.end(),
-                       [&](const DeviceDescription& d) { return d.device == device; })) {
-        known.push_back({.device = device});
-      }
-      if (processes.size() > kMostProcesses) {
-        return Fail(StatusCode::kDataLoss, file.path() + ": " + each.table +
-                                               ": more than 4096 processes; the export is corrupt");
-      }
+  const auto take = [&](const SqliteRows& row) -> Result<bool> {
+    NsysProcess& process = processes[row.Integer(1)];
+    process.key = row.Integer(1);
+    ++process.rows;
+    const auto device = static_cast<std::uint16_t>(row.Integer(2));
+    std::vector<DeviceDescription>& known = process.devices;
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const DeviceDescription& d) { return d.device == device; })) {
+      known.push_back({.device = device});
     }
-    if (!more.has_value()) return tl::unexpected(more.error());
+    if (processes.size() <= kMostProcesses) return true;
+    return Fail(StatusCode::kDataLoss,
+                file.path() + ": more than 4096 processes; the export is corrupt");
+  };
+  for (const WorkTable& each : WorkTables(layout)) {
+    const Result<NsysLoss> lost =
+        ForEachNsysRow(file,
+                       {.table = each.table,
+                        .columns = ProcessOf(each.columns, "globalPid") + ",ifnull(" +
+                                   Column(each.columns, "deviceId", "0") + ",0)",
+                        .where = "1"},
+                       lenient, take);
+    if (!lost.has_value()) return tl::unexpected(lost.error());
+    if (lost->faults > 0 && loss->faults == 0) *loss = *lost;
   }
   return processes;
 }
@@ -187,8 +190,9 @@ Result<NsysLayout> NsysLayout::Read(SqliteFile& file) {
 
 bool NsysLayout::HasGpuWork() const { return !WorkTables(*this).empty(); }
 
-Result<std::vector<NsysProcess>> ReadNsysProcesses(SqliteFile& file, const NsysLayout& layout) {
-  Result<std::map<std::int64_t, NsysProcess>> processes = CountWork(file, layout);
+Result<std::vector<NsysProcess>> ReadNsysProcesses(SqliteFile& file, const NsysLayout& layout,
+                                                   bool lenient, NsysLoss* loss) {
+  Result<std::map<std::int64_t, NsysProcess>> processes = CountWork(file, layout, lenient, loss);
   if (!processes.has_value()) return tl::unexpected(processes.error());
   if (Result<bool> named = NameProcesses(file, layout, *processes); !named.has_value()) {
     return tl::unexpected(named.error());
@@ -221,15 +225,13 @@ Result<std::vector<NsysProcess>> ReadNsysProcesses(SqliteFile& file, const NsysL
   return result;
 }
 
-std::string NsysWorkQuery(const NsysLayout& layout, std::int64_t process,
-                          const std::string& launches) {
-  std::string work;
+std::vector<NsysSelection> NsysWork(const NsysLayout& layout, std::int64_t process) {
+  std::vector<NsysSelection> selections;
   for (const WorkTable& each : WorkTables(layout)) {
     const Columns& has = each.columns;
-    if (!work.empty()) work += " UNION ALL ";
-    work += "SELECT " + std::to_string(each.kind) + " AS kind,start AS s,\"end\" AS e," +
-            Column(has, "deviceId", "0") + " AS device," + Column(has, "streamId", "0") +
-            " AS stream," + Column(has, "correlationId") + " AS correlation,";
+    std::string work = std::to_string(each.kind) + " AS kind,start AS s,\"end\" AS e," +
+                       Column(has, "deviceId", "0") + " AS device," + Column(has, "streamId", "0") +
+                       " AS stream," + Column(has, "correlationId") + " AS correlation,";
     work += each.kind == 0 ? FirstColumn(has, {"demangledName", "mangledName", "shortName"})
                            : (each.kind == 1 ? Column(has, "copyKind") : std::string("NULL"));
     work += " AS name";
@@ -237,47 +239,64 @@ std::string NsysWorkQuery(const NsysLayout& layout, std::int64_t process,
       work += "," + Column(has, size) + " AS " + size;
     }
     work += ",ifnull(" + Column(has, "staticSharedMemory") + ",0)+ifnull(" +
-            Column(has, "dynamicSharedMemory") + ",0) AS shared FROM main." + each.table +
-            " WHERE " + OfProcess(has, "globalPid", process);
+            Column(has, "dynamicSharedMemory") + ",0) AS shared";
+    selections.push_back({.table = each.table,
+                          .columns = std::move(work),
+                          .where = OfProcess(has, "globalPid", process)});
   }
+  return selections;
+}
+
+std::string NsysUnion(const std::vector<NsysSelection>& selections) {
+  std::string all;
+  for (const NsysSelection& each : selections) {
+    all += (all.empty() ? "(SELECT " : " UNION ALL SELECT ") + each.columns + " FROM main." +
+           each.table + " WHERE " + each.where;
+  }
+  return all + ")";
+}
+
+std::string NsysWorkQuery(const std::string& work, const std::string& launches) {
   return "SELECT coalesce(l.start,g.s),g.kind,g.s,g.e,g.device,g.stream,l.start,l.thread,g.name,"
-         "g.gridX,g.gridY,g.gridZ,g.blockX,g.blockY,g.blockZ,g.shared FROM (" +
-         work + ") g LEFT JOIN temp." + launches +
+         "g.gridX,g.gridY,g.gridZ,g.blockX,g.blockY,g.blockZ,g.shared FROM " +
+         work + " g LEFT JOIN temp." + launches +
          " l ON l.correlation=g.correlation ORDER BY 1,3,4,5,6,9";
 }
 
-std::vector<std::string> NsysLaunchQueries(const NsysLayout& layout, std::int64_t process) {
-  std::vector<std::string> queries;
+std::vector<NsysSelection> NsysLaunches(const NsysLayout& layout, std::int64_t process) {
+  std::vector<NsysSelection> selections;
   const std::array<std::pair<const char*, const Columns&>, 2> tables = {{
       {"CUPTI_ACTIVITY_KIND_RUNTIME", layout.runtime},
       {"CUPTI_ACTIVITY_KIND_DRIVER", layout.driver},
   }};
   for (const auto& [name, columns] : tables) {
     if (columns.count("correlationId") == 0 || columns.count("start") == 0) continue;
-    queries.push_back("SELECT correlationId,start," + Column(columns, "globalTid", "0") +
-                      " FROM main." + name + " WHERE correlationId IS NOT NULL AND " +
-                      OfProcess(columns, "globalTid", process));
+    selections.push_back(
+        {.table = name,
+         .columns = "correlationId,start," + Column(columns, "globalTid", "0"),
+         .where = "correlationId IS NOT NULL AND " + OfProcess(columns, "globalTid", process)});
   }
-  return queries;
+  return selections;
 }
 
-std::string NsysRangeQuery(const NsysLayout& layout, std::int64_t process) {
+std::optional<NsysSelection> NsysRanges(const NsysLayout& layout, std::int64_t process) {
   const Columns& has = layout.nvtx;
-  if (has.count("start") == 0 || has.count("end") == 0) return {};
+  if (has.count("start") == 0 || has.count("end") == 0) return std::nullopt;
   std::string text = Column(has, "text");
   if (has.count("textId") != 0 && layout.strings.count("value") != 0) {
-    text = "coalesce(" + text + ",(SELECT value FROM main.StringIds WHERE id=n.textId))";
+    text = "coalesce(" + text + ",(SELECT value FROM main.StringIds WHERE id=textId))";
   }
   // 59: pushed and popped, 60: started and ended (ENUM_NSYS_EVENT_TYPE); without types, every
   // event with an end is a range.
   const bool typed = has.count("eventType") != 0;
-  return "SELECT start,\"end\"," + text + "," + Column(has, "globalTid", "0") + "," +
-         (typed ? "eventType=59" : "1") + "," +
-         FirstColumn(has, {"int64Value", "uint64Value", "int32Value", "uint32Value"}) +
-         " FROM main.NVTX_EVENTS n WHERE " +
-         (typed ? "eventType IN (59,60)" : "\"end\" IS NOT NULL") + " AND " +
-         OfProcess(has, "globalTid", process) +
-         " ORDER BY start,ifnull(\"end\",9223372036854775807) DESC";
+  return NsysSelection{
+      .table = "NVTX_EVENTS",
+      .columns = "start AS s,\"end\" AS e," + text + " AS text," + Column(has, "globalTid", "0") +
+                 " AS thread," + (typed ? "eventType=59" : "1") + " AS nested," +
+                 FirstColumn(has, {"int64Value", "uint64Value", "int32Value", "uint32Value"}) +
+                 " AS payload",
+      .where = std::string(typed ? "eventType IN (59,60)" : "\"end\" IS NOT NULL") + " AND " +
+               OfProcess(has, "globalTid", process)};
 }
 
 }  // namespace flopledger

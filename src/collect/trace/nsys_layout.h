@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "collect/device_source.h"
+#include "collect/trace/nsys_rows.h"
 #include "collect/trace/sqlite_file.h"
 #include "flopledger/status.h"
 
@@ -41,21 +43,31 @@ struct NsysProcess {
   std::int64_t rows = 0;  ///< of GPU work
 };
 
-/// In the order of their first devices.
-Result<std::vector<NsysProcess>> ReadNsysProcesses(SqliteFile& file, const NsysLayout& layout);
+/// In the order of their first devices. What a lenient reading could not read is in `loss`.
+Result<std::vector<NsysProcess>> ReadNsysProcesses(SqliteFile& file, const NsysLayout& layout,
+                                                   bool lenient, NsysLoss* loss);
 
-/// Queries over one process; `launches` is the name of a temporary table (correlation, start,
-/// thread) that `NsysLaunchQueries` fill.
-///
-/// Columns of GPU work: key, kind (0 kernel, 1 memcpy, 2 memset, 3 graph), start, end, device,
-/// stream, launch start, thread, name, grid x y z, block x y z, shared memory; sorted by key, which
-/// is the launch's start where there is one, else the work's own.
-std::string NsysWorkQuery(const NsysLayout& layout, std::int64_t process,
-                          const std::string& launches);
-/// Columns: correlation, start, thread. One query a table.
-std::vector<std::string> NsysLaunchQueries(const NsysLayout& layout, std::int64_t process);
-/// Columns: start, end or NULL, text, thread, nested (pushed and popped), payload or NULL; sorted
-/// by start, outer ranges before inner ones.
-std::string NsysRangeQuery(const NsysLayout& layout, std::int64_t process);
+/// GPU work of one process, a selection a table. Columns behind the row's number: kind (0 kernel,
+/// 1 memcpy, 2 memset, 3 graph), start, end, device, stream, correlation, name, grid x y z, block
+/// x y z, shared memory.
+std::vector<NsysSelection> NsysWork(const NsysLayout& layout, std::int64_t process);
+inline constexpr int kNsysWorkColumns = 14;
+/// The names of these columns in a temporary table.
+inline constexpr const char* kNsysWorkNames =
+    "kind,s,e,device,stream,correlation,name,gridX,gridY,gridZ,blockX,blockY,blockZ,shared";
+
+/// Columns: correlation, start, thread. A selection a table.
+std::vector<NsysSelection> NsysLaunches(const NsysLayout& layout, std::int64_t process);
+/// Columns: start, end or NULL, text, thread, nested (pushed and popped), payload or NULL.
+std::optional<NsysSelection> NsysRanges(const NsysLayout& layout, std::int64_t process);
+inline constexpr int kNsysRangeColumns = 6;
+
+/// Work joined to its launch, in the order of `key`, which is the launch's start where there is
+/// one, else the work's own. `work` is a table or a query in parentheses, `launches` a table.
+/// Columns: key, kind, start, end, device, stream, launch start, thread, name, grid, block, shared
+/// memory.
+std::string NsysWorkQuery(const std::string& work, const std::string& launches);
+/// Selections as one query.
+std::string NsysUnion(const std::vector<NsysSelection>& selections);
 
 }  // namespace flopledger

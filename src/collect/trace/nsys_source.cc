@@ -47,7 +47,9 @@ NsysSource::NsysSource(std::shared_ptr<SqliteFile> file, const NsysLayout& layou
       file_(std::move(file)),
       layout_(layout),
       process_(std::move(process)),
-      launches_("launches_" + std::to_string(index)),
+      index_(std::to_string(index)),
+      launches_("launches_" + index_),
+      lenient_(options.lenient),
       step_names_(options.step_names),
       progress_(options.progress) {
   description_.format = "nsys";
@@ -59,70 +61,107 @@ NsysSource::NsysSource(std::shared_ptr<SqliteFile> file, const NsysLayout& layou
 
 NsysSource::~NsysSource() = default;
 
-Result<bool> NsysSource::FillLaunches(const std::string& table) {
-  // A call that another call made has the same id; the outer one is the launch.
-  Result<SqliteRows> insert = file_->Query(
-      "temporary table", "INSERT INTO temp." + table +
-                             " VALUES(?1,?2,?3) ON CONFLICT(correlation) DO UPDATE SET "
-                             "start=excluded.start,thread=excluded.thread "
-                             "WHERE excluded.start<start");
+Result<bool> NsysSource::CopyRows(const std::string& table, const NsysSelection& selection,
+                                  int columns) {
+  // Of a call that another call made the ids are the same; the outer one is the launch.
+  std::string sql = "INSERT INTO temp." + table + " VALUES(?1";
+  for (int i = 2; i <= columns; ++i) sql += ",?" + std::to_string(i);
+  sql += ")";
+  if (table == launches_) {
+    sql +=
+        " ON CONFLICT(correlation) DO UPDATE SET start=excluded.start,thread=excluded.thread "
+        "WHERE excluded.start<start";
+  }
+  Result<SqliteRows> insert = file_->Query("temporary table", sql);
   if (!insert.has_value()) return tl::unexpected(insert.error());
-  // One transaction, since each has its price; all of it is in a temporary file.
-  if (Result<bool> begun = file_->Execute("temporary table", "BEGIN"); !begun.has_value()) {
-    return begun;
-  }
-  for (const std::string& query : NsysLaunchQueries(layout_, process_.key)) {
-    Result<SqliteRows> rows = file_->Query("CUPTI_ACTIVITY_KIND_RUNTIME", query);
-    if (!rows.has_value()) return tl::unexpected(rows.error());
-    Result<bool> more = rows->Next();
-    for (; more.has_value() && *more; more = rows->Next()) {
-      insert->Rewind();
-      for (int column = 0; column < 3; ++column) insert->Bind(column + 1, rows->Integer(column));
-      if (Result<bool> done = insert->Next(); !done.has_value()) {
-        return tl::unexpected(done.error());
-      }
-      ++description_.events;
-    }
-    if (!more.has_value()) return tl::unexpected(more.error());
-  }
+  // One transaction, since each has its price; lenient, a corrupt page would take it back.
+  Result<bool> done = true;
+  if (!lenient_) done = file_->Execute("temporary table", "BEGIN");
+  if (!done.has_value()) return done;
+  const Result<NsysLoss> loss =
+      ForEachNsysRow(*file_, selection, lenient_, [&](const SqliteRows& row) {
+        insert->Rewind();
+        for (int column = 1; column <= columns; ++column) insert->BindValue(column, row, column);
+        return insert->Next();
+      });
   insert->Rewind();
-  return file_->Execute("temporary table", "COMMIT");
+  if (!lenient_) done = file_->Execute("temporary table", "COMMIT");
+  if (!loss.has_value()) return tl::unexpected(loss.error());
+  if (loss->faults > 0) {
+    description_.cut = true;
+    Warn("corrupt_pages", loss->text + ": rows that cannot be read are left out", loss->faults);
+  }
+  return done;
+}
+
+Result<bool> NsysSource::FillLaunches() {
+  Result<bool> done = file_->Execute(
+      "temporary table", "CREATE TEMP TABLE " + launches_ +
+                             "(correlation INTEGER PRIMARY KEY,start INTEGER,thread INTEGER)");
+  for (const NsysSelection& selection : NsysLaunches(layout_, process_.key)) {
+    if (done.has_value()) done = CopyRows(launches_, selection, 3);
+  }
+  return done;
+}
+
+// Strict, the file's own tables are sorted; lenient, what can be read of them.
+Result<std::string> NsysSource::WorkTable() {
+  const std::vector<NsysSelection> work = NsysWork(layout_, process_.key);
+  if (!lenient_) return NsysUnion(work);
+  const std::string table = "work_" + index_;
+  Result<bool> done =
+      file_->Execute("temporary table", "CREATE TEMP TABLE " + table + "(" + kNsysWorkNames + ")");
+  for (const NsysSelection& selection : work) {
+    if (done.has_value()) done = CopyRows(table, selection, kNsysWorkColumns);
+  }
+  if (!done.has_value()) return tl::unexpected(done.error());
+  return "temp." + table;
+}
+
+Result<std::string> NsysSource::RangeTable() {
+  const std::optional<NsysSelection> ranges = NsysRanges(layout_, process_.key);
+  if (!ranges) return std::string();
+  if (!lenient_) return NsysUnion({*ranges});
+  const std::string table = "ranges_" + index_;
+  Result<bool> done = file_->Execute(
+      "temporary table", "CREATE TEMP TABLE " + table + "(s,e,text,thread,nested,payload)");
+  if (done.has_value()) done = CopyRows(table, *ranges, kNsysRangeColumns);
+  if (!done.has_value()) return tl::unexpected(done.error());
+  return "temp." + table;
 }
 
 Result<bool> NsysSource::Begin() {
   begun_ = true;
-  if (Result<bool> made = file_->Execute(
-          "temporary table", "CREATE TEMP TABLE " + launches_ +
-                                 "(correlation INTEGER PRIMARY KEY,start INTEGER,thread INTEGER)");
-      !made.has_value()) {
-    return made;
-  }
-  if (Result<bool> filled = FillLaunches(launches_); !filled.has_value()) return filled;
+  if (Result<bool> filled = FillLaunches(); !filled.has_value()) return filled;
   if (layout_.strings.count("id") != 0 && layout_.strings.count("value") != 0) {
     auto strings = file_->Query("StringIds", "SELECT value FROM main.StringIds WHERE id=?1");
     if (!strings.has_value()) return tl::unexpected(strings.error());
     strings_.emplace(*std::move(strings));
   }
   if (layout_.memcpy_kinds.count("id") != 0 && layout_.memcpy_kinds.count("label") != 0) {
-    auto kinds = file_->Query("ENUM_CUDA_MEMCPY_OPER",
-                              "SELECT id,label FROM main.ENUM_CUDA_MEMCPY_OPER LIMIT 256");
-    if (!kinds.has_value()) return tl::unexpected(kinds.error());
-    Result<bool> more = kinds->Next();
-    for (; more.has_value() && *more; more = kinds->Next()) {
-      copy_kinds_[kinds->Integer(0)] = kinds->Text(1);
-    }
-    if (!more.has_value()) return more;
+    const Result<NsysLoss> loss = ForEachNsysRow(
+        *file_, {.table = "ENUM_CUDA_MEMCPY_OPER", .columns = "id,label", .where = "id<256"},
+        lenient_, [&](const SqliteRows& row) -> Result<bool> {
+          copy_kinds_[row.Integer(1)] = row.Text(2);
+          return true;
+        });
+    if (!loss.has_value()) return tl::unexpected(loss.error());
   }
   if (layout_.HasGpuWork()) {
-    auto work =
-        file_->Query("CUPTI_ACTIVITY_KIND_KERNEL", NsysWorkQuery(layout_, process_.key, launches_));
+    const Result<std::string> table = WorkTable();
+    if (!table.has_value()) return tl::unexpected(table.error());
+    auto work = file_->Query("CUPTI_ACTIVITY_KIND_KERNEL", NsysWorkQuery(*table, launches_));
     if (!work.has_value()) return tl::unexpected(work.error());
     work_.emplace(*std::move(work));
   }
-  if (const std::string query = NsysRangeQuery(layout_, process_.key); !query.empty()) {
-    auto ranges = file_->Query("NVTX_EVENTS", query);
-    if (!ranges.has_value()) return tl::unexpected(ranges.error());
-    ranges_.emplace(*std::move(ranges));
+  const Result<std::string> ranges = RangeTable();
+  if (!ranges.has_value()) return tl::unexpected(ranges.error());
+  if (!ranges->empty()) {
+    auto rows =
+        file_->Query("NVTX_EVENTS", "SELECT s,e,text,thread,nested,payload FROM " + *ranges +
+                                        " ORDER BY s,ifnull(e,9223372036854775807) DESC");
+    if (!rows.has_value()) return tl::unexpected(rows.error());
+    ranges_.emplace(*std::move(rows));
   }
   if (layout_.runtime.empty() && layout_.driver.empty()) {
     Warn("missing_table", "CUPTI_ACTIVITY_KIND_RUNTIME: no launches are known");
@@ -168,6 +207,9 @@ Result<std::string> NsysSource::NameOf(std::int64_t id) {
   strings_->Rewind();
   strings_->Bind(1, id);
   Result<bool> found = strings_->Next();
+  if (!found.has_value() && lenient_ && found.error().code() == StatusCode::kDataLoss) {
+    found = false;
+  }
   if (!found.has_value()) return tl::unexpected(found.error());
   std::string name(*found ? strings_->Text(0) : std::string_view());
   strings_->Rewind();
@@ -364,7 +406,9 @@ void NsysSource::Finish() {
   work_.reset();
   ranges_.reset();
   strings_.reset();
-  static_cast<void>(file_->Execute("temporary table", "DROP TABLE temp." + launches_));
+  for (const std::string& table : {launches_, "work_" + index_, "ranges_" + index_}) {
+    static_cast<void>(file_->Execute("temporary table", "DROP TABLE IF EXISTS temp." + table));
+  }
   if (stacks_.too_deep() > 0) {
     Warn("too_deep", "ranges nested deeper than 1024: the inner ones are left out",
          stacks_.too_deep());
@@ -383,7 +427,9 @@ Result<TraceSources> OpenNsys(const std::string& path, const TraceOptions& optio
                            ": a SQLite file without any table of an Nsight Systems export; "
                            "accepted: what `nsys export --type sqlite` writes");
   }
-  Result<std::vector<NsysProcess>> processes = ReadNsysProcesses(**file, *layout);
+  NsysLoss loss;
+  Result<std::vector<NsysProcess>> processes =
+      ReadNsysProcesses(**file, *layout, options.lenient, &loss);
   if (!processes.has_value()) return tl::unexpected(processes.error());
   TraceSources sources;
   if (processes->empty()) processes->push_back({});

@@ -44,7 +44,10 @@ class NsysSource final : public TraceSource {
   };
 
   Result<bool> Begin();
-  Result<bool> FillLaunches(const std::string& table);
+  Result<bool> FillLaunches();
+  Result<bool> CopyRows(const std::string& table, const NsysSelection& selection, int columns);
+  Result<std::string> WorkTable();
+  Result<std::string> RangeTable();
   Result<bool> NextWork();
   Result<bool> NextRange();
   Result<bool> TakeWork(RecordBatch& batch);
@@ -58,7 +61,9 @@ class NsysSource final : public TraceSource {
   std::shared_ptr<SqliteFile> file_;
   const NsysLayout layout_;
   const NsysProcess process_;
+  const std::string index_;  // of the source, in names of temporary tables
   const std::string launches_;
+  const bool lenient_;
   const std::vector<std::string> step_names_;
   const std::function<void(std::uint64_t, std::uint64_t)> progress_;
 

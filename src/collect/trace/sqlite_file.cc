@@ -97,6 +97,11 @@ void SqliteRows::Bind(int parameter, std::int64_t value) {
   sqlite3_bind_int64(statement_.get(), parameter, value);
 }
 
+void SqliteRows::BindValue(int parameter, const SqliteRows& row, int column) {
+  sqlite3_bind_value(statement_.get(), parameter,
+                     sqlite3_column_value(row.statement_.get(), column));
+}
+
 SqliteFile::~SqliteFile() { sqlite3_close_v2(db_); }
 
 int SqliteFile::Tick(void* self) {

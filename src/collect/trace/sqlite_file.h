@@ -36,6 +36,8 @@ class SqliteRows {
   /// To run it again with other values (`?1`, `?2`).
   void Rewind();
   void Bind(int parameter, std::int64_t value);
+  /// The value of another query's column, with its type.
+  void BindValue(int parameter, const SqliteRows& row, int column);
 
  private:
   friend class SqliteFile;

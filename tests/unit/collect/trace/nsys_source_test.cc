@@ -311,6 +311,46 @@ TEST(NsysSourceTest, AnotherDatabaseIsRefusedByName) {
   EXPECT_THAT(sources.error().message(), HasSubstr("nsys export"));
 }
 
+// One leaf of the kernels' table is lost: strict names the row, lenient has the rows around it.
+TEST(NsysSourceTest, LenientReadsAroundACorruptPage) {
+  std::vector<std::string> rows = {"BEGIN"};
+  for (int i = 1; i <= 1000; ++i) {
+    rows.push_back(NsysFile::Kernel(100 + i * 10, 105 + i * 10, i));
+    rows.push_back(NsysFile::Call(50 + i * 10, 51 + i * 10, i));
+  }
+  rows.push_back("COMMIT");
+  NsysFile file;
+  file.Run(With(rows));
+  std::ifstream in(file.path(), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  // The leaf that holds a kernel in the middle: its start time stands in it, big-endian.
+  const std::string start = {'\x14', '\x50', '\x14', '\x55'};  // 5200, 5205
+  const std::size_t at = bytes.find(start);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at / 4096 * 4096] = '\x77';  // no kind of page
+  NsysFile broken("broken");
+  std::ofstream(broken.path(), std::ios::binary) << bytes;
+
+  const Result<TraceSources> strict = OpenTrace(broken.path(), ClassifyingOptions());
+  ASSERT_FALSE(strict.has_value());
+  EXPECT_EQ(strict.error().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(strict.error().message(), HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL, row "));
+
+  TraceOptions options = ClassifyingOptions();
+  options.lenient = true;
+  const TraceSources sources = Open(broken.path(), options);
+  const RecordBatch all = ReadAll(*sources.at(0));
+  EXPECT_GT(all.kernels.size(), 850u) << "one page of many is lost";
+  EXPECT_LT(all.kernels.size(), 1000u);
+  EXPECT_EQ(all.kernels.front().start_ns, 110);
+  EXPECT_EQ(all.kernels.back().start_ns, 10100) << "what is behind the page is read";
+  for (const KernelRecord& kernel : all.kernels) EXPECT_TRUE(kernel.launch_known);
+  EXPECT_TRUE(sources[0]->description().cut);
+  ASSERT_FALSE(sources[0]->description().warnings.empty());
+  EXPECT_EQ(sources[0]->description().warnings[0].kind, "corrupt_pages");
+  EXPECT_THAT(sources[0]->description().warnings[0].text, HasSubstr("CUPTI_ACTIVITY_KIND_KERNEL"));
+}
+
 // Any page may be anything. What comes out is a status that names the file and the table, or rows.
 TEST(NsysSourceTest, CorruptPagesAreAStatus) {
   std::vector<std::string> rows;
