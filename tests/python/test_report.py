@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from cli_support import flopledger
+from cli_support import ROOT, flopledger
 from step_logs import SECOND, Rank, Step, busy_step, four_ranks
 
 
@@ -257,3 +258,32 @@ def test_html_needs_a_place_to_be_written_to(tmp_path):
     assert "report.html: cannot be written (No such file or directory)" in done.stderr
     assert flopledger("report", path, "--html", "-").stdout.startswith("<!doctype html>")
     assert Path(path).exists()
+
+
+def documented(section: str) -> set[str]:
+    """Every key that docs/cli.md names between this heading and the next."""
+    text = (ROOT / "docs/cli.md").read_text()
+    part = text.split(f"### `{section}`", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"`(\w+)`", part))
+
+
+def keys_of(body, outer="") -> set[str]:
+    """Every key of an object, those of the step log's own objects left out."""
+    keys = set()
+    for key, value in body.items():
+        keys.add(key)
+        if key in ("run", "device_ns"):
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                keys |= keys_of(each, key)
+    return keys
+
+
+def test_every_key_is_documented(tmp_path):
+    logs = four_ranks(tmp_path / "a", run_id="a")
+    (tmp_path / "a/rank0.jsonl").unlink()
+    assert keys_of(report(logs)) - documented("report --json") == set()
+    other = four_ranks(tmp_path / "b", run_id="b", slow_rank=1)
+    body = json.loads(flopledger("diff", logs, other, "--json").stdout)
+    assert keys_of(body) - documented("diff --json") == set()
