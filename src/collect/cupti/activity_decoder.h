@@ -45,6 +45,8 @@ class ActivityDecoder {
   void set_started_at(std::int64_t now_ns) { started_at_ns_ = now_ns; }
 
   void BeginDrain(std::int64_t now_ns);
+  /// What ended later than a second after this is not believed.
+  void SetNow(std::int64_t now_ns) { now_ns_ = now_ns; }
   void Decode(CuptiApi& api, const DeviceClock& clock, std::uint8_t* buffer, std::size_t valid,
               RecordBatch& batch);
   void EndDrain(RecordBatch& batch);

@@ -60,6 +60,7 @@ class CuptiCollector {
   void DisableKinds() noexcept;
   void TryAgain(std::int64_t now_ns);
   void StartCounting();
+  void TryAgainIfDue();
 
   void DecodeBuffers(std::int64_t now_ns, RecordBatch& batch);
   void ReportLosses(std::int64_t now_ns, RecordBatch& batch);

@@ -32,21 +32,25 @@ void Lose(std::int64_t now_ns, std::int64_t count, LossRecord::Reason reason, Re
 
 void CuptiCollector::Drain(RecordBatch& batch) {
   if (inert_.load(std::memory_order_relaxed)) return;
-  const std::int64_t now_ns = clock_->MonotonicNs();
-  if (state_.kind == Kind::kWaiting && !stopped_ && now_ns >= retry_at_ns_) {
-    // After it counted once, coming back is the one new registration that it gets.
-    if (registrations_ > 0) {
-      Recover();
-    } else {
-      TryAgain(now_ns);
-    }
-  }
+  if (state_.kind == Kind::kWaiting && !stopped_) TryAgainIfDue();
   if (flusher_ == nullptr) return;
   if (state_.kind == Kind::kCounting && !flusher_->has_thread()) flusher_->FlushOnce();
+  const std::int64_t now_ns = clock_->MonotonicNs();
   DecodeBuffers(now_ns, batch);
   ReportLosses(now_ns, batch);
   DescribeDevices();
   if (state_.kind == Kind::kCounting) CheckHealth(now_ns);
+}
+
+void CuptiCollector::TryAgainIfDue() {
+  const std::int64_t now_ns = clock_->MonotonicNs();
+  if (now_ns < retry_at_ns_) return;
+  // After it counted once, coming back is the one new registration that it gets.
+  if (registrations_ > 0) {
+    Recover();
+  } else {
+    TryAgain(now_ns);
+  }
 }
 
 void CuptiCollector::DecodeBuffers(std::int64_t now_ns, RecordBatch& batch) {
@@ -59,6 +63,7 @@ void CuptiCollector::DecodeBuffers(std::int64_t now_ns, RecordBatch& batch) {
   ActivityBufferPool::Completed completed;
   while (pool_->Pop(&completed)) {
     if (completed.valid != 0) {
+      decoder_.SetNow(clock_->MonotonicNs());  // buffers come in while others are read
       decoder_.Decode(api_, device_clock_, completed.buffer, completed.valid, batch);
     }
     pool_->Recycle(completed);
