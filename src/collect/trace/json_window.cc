@@ -6,6 +6,7 @@
 namespace flopledger {
 namespace {
 
+constexpr std::size_t kFirstWindow = 32 << 10;  // most files of tests and bug reports are small
 constexpr std::size_t kWindowBytes = 1 << 20;
 constexpr std::size_t kLargestWindow = 64 << 20;
 constexpr int kCutsTried = 6;
@@ -17,7 +18,7 @@ const char* FindLast(const char* begin, const char* end, char wanted) {
 }  // namespace
 
 JsonWindow::JsonWindow(TextPart text, bool lenient)
-    : text_(std::move(text)), lenient_(lenient), tokens_(lenient), buffer_(kWindowBytes) {}
+    : text_(std::move(text)), lenient_(lenient), tokens_(lenient), buffer_(kFirstWindow) {}
 
 Result<bool> JsonWindow::Fill() {
   while (!no_more_text_ && filled_ < buffer_.size()) {
@@ -37,6 +38,7 @@ Result<bool> JsonWindow::Advance(std::size_t taken) {
     }
     buffer_.resize(buffer_.size() * 2);
   }
+  if (size_ > 0 && buffer_.size() < kWindowBytes) buffer_.resize(kWindowBytes);
   if (taken > 0) {
     std::memmove(buffer_.data(), buffer_.data() + taken, filled_ - taken);
     filled_ -= taken;
