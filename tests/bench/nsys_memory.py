@@ -23,7 +23,6 @@ import time
 from pathlib import Path
 
 PROCESS = 16777360
-KERNELS_PER_STEP = 2000
 TABLES = """
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=4096;
 CREATE TABLE StringIds(id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
@@ -46,7 +45,7 @@ CREATE TABLE NVTX_EVENTS(start INTEGER NOT NULL, end INTEGER, eventType INTEGER 
 """
 
 
-def write_export(path: Path, kernels: int) -> None:
+def write_export(path: Path, kernels: int, per_step: int) -> None:
     """An export with the columns of a recent version; work lags its launches by a millisecond."""
     db = sqlite3.connect(path)
     db.executescript(TABLES)
@@ -93,11 +92,9 @@ def write_export(path: Path, kernels: int) -> None:
                 (
                     60_000_000_000 + i * 10_000 - 1_000,
                     60_000_000_000 + i * 10_000 + 5_000
-                    if i % KERNELS_PER_STEP
-                    else 60_000_000_000 + (i + KERNELS_PER_STEP) * 10_000 - 1_000,
-                    f"aten::mm, op_id = {i}"
-                    if i % KERNELS_PER_STEP
-                    else f"step {i // KERNELS_PER_STEP}",
+                    if i % per_step
+                    else 60_000_000_000 + (i + per_step) * 10_000 - 1_000,
+                    f"aten::mm, op_id = {i}" if i % per_step else f"step {i // per_step}",
                     thread,
                 )
                 for i in rows
@@ -128,6 +125,7 @@ def main() -> int:
     parser.add_argument("program")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--kernels", type=int, default=1_000_000)
+    parser.add_argument("--step-kernels", type=int, default=20_000)
     parser.add_argument("--limit-mib", type=int, default=256)
     arguments = parser.parse_args()
     failed = False
@@ -136,7 +134,7 @@ def main() -> int:
         expected = None
         if not files:
             files = [Path(folder) / "large.sqlite"]
-            write_export(files[0], arguments.kernels)
+            write_export(files[0], arguments.kernels, arguments.step_kernels)
             expected = arguments.kernels
         for path in files:
             seconds, resident, kernels = replay(arguments.program, path)
