@@ -278,6 +278,10 @@ Result<bool> NsysSource::TakeWork(RecordBatch& batch) {
     record.phase = context.phase;
     record.op_known = context.op.has_value();
     record.op = context.op.value_or(kOverflowSignature);
+    if (record.op_known && record.kind == KernelRecord::Kind::kKernel) {
+      Gap("no_shapes", "ranges tell no element types of an op's tensors: FLOPs are unknown", 1,
+          duration);
+    }
   }
   if (work_->Integer(kKind) == 3) {
     Gap("graph_not_expanded",
