@@ -48,8 +48,9 @@ struct SessionOptions {
   int log_every_steps = 10;  ///< 0: no log line
   bool host_ops = true;      ///< an observer will feed `HostOps()`
   DeviceRecords device_records = DeviceRecords::kAuto;
-  std::string jsonl_path = {};    ///< step log; empty: none
-  std::string capture_path = {};  ///< raw records for `flopledger replay`; empty: none
+  double overhead_budget_ratio = 0.01;  ///< above it device records are switched off; 0: no limit
+  std::string jsonl_path = {};          ///< step log; empty: none
+  std::string capture_path = {};        ///< raw records for `flopledger replay`; empty: none
   std::int64_t capture_max_bytes = std::int64_t{1} << 30;  ///< the capture ends there, and says so
   std::string log_level = "info";                          ///< debug, info, warning, error, off
   HttpOptions http = {};

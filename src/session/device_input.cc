@@ -30,7 +30,11 @@ std::optional<Capability> DeviceInput::TakeChange(Log& log) {
   if (stopped_) return std::nullopt;
   using Kind = DeviceSourceState::Kind;
   DeviceSourceState state{.kind = Kind::kUnavailable, .reason = "off", .text = {}};
-  if (source_ != nullptr) state = source_->state();
+  if (!over_budget_.empty()) {
+    state = {.kind = Kind::kDisabled, .reason = "over_budget", .text = over_budget_};
+  } else if (source_ != nullptr) {
+    state = source_->state();
+  }
   counting_ = state.kind == Kind::kCounting;
   if (state.reason == said_) return std::nullopt;
   said_ = state.reason;
@@ -42,6 +46,15 @@ std::optional<Capability> DeviceInput::TakeChange(Log& log) {
                  fmt::format("kernels are not recorded ({}): {}", state.reason, state.text));
   }
   return Capability{.name = kCapability, .available = counting_, .reason = std::move(state.reason)};
+}
+
+void DeviceInput::StepDown(double cost_ratio, double budget_ratio) {
+  if (source_ == nullptr || stopped_) return;
+  over_budget_ = fmt::format(
+      "device records: collecting costs {:.3f} % of the steps, the budget is {:.3f} %; it is off "
+      "from here on, steps and MFU go on (overhead_budget_ratio)",
+      cost_ratio * 100, budget_ratio * 100);
+  source_->Stop();
 }
 
 std::optional<std::vector<DeviceDescription>> DeviceInput::TakeDevices() {

@@ -32,6 +32,8 @@ class DeviceInput {
   /// The devices, if there are more of them than at the last call.
   std::optional<std::vector<DeviceDescription>> TakeDevices();
   const KernelTable* kernels() const { return source_ == nullptr ? nullptr : &source_->kernels(); }
+  /// Collecting costs too much: the source is stopped, and why is the capability's reason.
+  void StepDown(double cost_ratio, double budget_ratio);
   /// The end of the session: what was last said stays true of it.
   void Stop() {
     if (source_ != nullptr) source_->Stop();
@@ -42,6 +44,7 @@ class DeviceInput {
   DeviceSource* const source_;
   bool counting_ = false;
   bool stopped_ = false;
+  std::string over_budget_;  // the sentence for the log
   std::string said_;
   std::size_t devices_said_ = 0;
 };

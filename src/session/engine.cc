@@ -57,6 +57,7 @@ Session::Engine::Engine(SessionOptions options, SessionParts parts, RunDescripti
       builder_(BuilderOptions(options_, start_ns_)),
       resolver_({{FlopSource::kOpShapes, CountOp}}),
       outlets_(std::move(outlets)),
+      budget_(options_.overhead_budget_ratio),
       since_log_(static_cast<std::size_t>(std::max(options_.log_every_steps, 1))) {
   ops_observed_ = options_.host_ops;
   state_.capabilities = outlets_->capabilities();
@@ -256,6 +257,10 @@ void Session::Engine::Publish(StepTimeline timeline) {
   }
   outlets_->Publish(*report, totals);
   LogStep(*report);
+  if (report->result != StepResult::kComplete) return;
+  if (const auto cost = budget_.Add(CostToTraining(*report), report->wall)) {
+    device_.StepDown(*cost, options_.overhead_budget_ratio);
+  }
 }
 
 void Session::Engine::LogStep(const StepReport& report) {

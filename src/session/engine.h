@@ -24,6 +24,7 @@
 #include "session/log.h"
 #include "session/nvtx_input.h"
 #include "session/outlets.h"
+#include "session/overhead_budget.h"
 #include "session/process_hooks.h"
 #include "session/session_parts.h"
 #include "session/training_marks.h"
@@ -92,6 +93,7 @@ class Session::Engine final : public ProcessListener,
   RecordBatch batch_;
   std::unique_ptr<CaptureOutput> capture_;
   int complete_steps_ = 0;
+  OverheadBudget budget_;
   StepWindow since_log_;
   GapTotals gaps_;
 

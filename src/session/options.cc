@@ -35,6 +35,11 @@ std::optional<Status> FindWrongOption(const SessionOptions& options) {
                   fmt::format("{} is {}; accepted: {} to {}", field.name, field.value, field.least,
                               field.most));
   }
+  if (!(options.overhead_budget_ratio >= 0 && options.overhead_budget_ratio <= 1)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("overhead_budget_ratio is {}; accepted: 0 (no limit) to 1",
+                              options.overhead_budget_ratio));
+  }
   const auto rules = NvtxRuleBook::Create(options.nvtx.steps, options.nvtx.phases);
   if (!rules) return rules.error();
   for (const PeakRate& peak : options.peaks) {

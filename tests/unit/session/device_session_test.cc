@@ -12,6 +12,7 @@
 #include "fakes/allocation_counter.h"
 #include "fakes/fake_device_source.h"
 #include "flopledger/session.h"
+#include "session/overhead_budget.h"
 #include "session/session_parts.h"
 
 // A real session on a device that the test drives.
@@ -221,6 +222,57 @@ TEST_F(DeviceSessionTest, TheTrainingThreadAllocatesNothingWithADevice) {
             }),
             0);
   session_->Close();
+}
+
+// C45: what collecting costs is reported and bounded; the measured time is never corrected for it.
+TEST(OverheadBudgetTest, C45OverheadOfTheToolItself) {
+  OverheadBudget budget(0.01, 5);
+  const DurationNs on(152'834'000);
+  const DurationNs off(144'750'000);
+  std::optional<double> ratio;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(ratio);
+    ratio = budget.Add(on - off, on);
+  }
+  ASSERT_TRUE(ratio);
+  EXPECT_NEAR(*ratio, 0.05585, 5e-6);
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(budget.Add(on - off, on)) << "said once";
+  OverheadBudget within(0.06, 5);
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(within.Add(on - off, on));
+}
+
+TEST_F(DeviceSessionTest, C45AboveItsBudgetCollectingStepsDownAndMfuStays) {
+  testing::internal::CaptureStderr();
+  Open(true, "warning");
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t before = SystemClock::Now();
+    RunStep(1, 100);
+    session_->DeclareWork(Flops::FromInteger(1000), Flops(), 1);
+    const std::int64_t after = SystemClock::Now();
+    {
+      // A third of the step is the library's own.
+      const std::lock_guard lock(shared_->mutex);
+      shared_->ready.overheads.push_back({.start_ns = before,
+                                          .end_ns = before + (after - before) / 3,
+                                          .kind = OverheadRecord::Kind::kInstrumentation});
+    }
+    FakeDeviceSource::Deliver(*shared_);
+    session_->PumpOnce();
+    session_->PumpOnce();
+  }
+  session_->Close();
+  const std::string log = testing::internal::GetCapturedStderr();
+  ASSERT_NE(Find("cupti_activity"), nullptr);
+  EXPECT_FALSE(Find("cupti_activity")->available);
+  EXPECT_EQ(Find("cupti_activity")->reason, "over_budget");
+  EXPECT_EQ(log.find("over_budget"), log.rfind("over_budget")) << "once: " << log;
+  EXPECT_NE(log.find("over_budget"), std::string::npos);
+  ASSERT_EQ(kept_->reports.size(), 60u);
+  for (const StepReport& report : kept_->reports) {
+    EXPECT_EQ(report.wall.ns(), report.end_ns - report.start_ns) << "as measured";
+    if (report.wall.ns() == 0) continue;
+    EXPECT_TRUE(report.utilization.mfu_ratio) << report.step;
+  }
 }
 
 // C43: the child calls nothing of the device; the parent goes on counting.
