@@ -97,6 +97,7 @@ void AddPeaks(const RunReport& report, std::string* text) {
 void AddRanks(const RunReport& report, const Ink& ink, std::string* text) {
   if (report.ranks.size() < 2) return;
   std::vector<const RankFigures*> shown;
+  shown.reserve(report.ranks.size());
   for (const RankFigures& rank : report.ranks) shown.push_back(&rank);
   if (shown.size() > kRanksShown) {
     std::stable_sort(shown.begin(), shown.end(), [](const auto* a, const auto* b) {
