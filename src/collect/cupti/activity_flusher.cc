@@ -15,6 +15,8 @@ namespace {
 
 // How late a boundary is noticed. A wake-up from the training thread would cost it a system call.
 constexpr std::chrono::milliseconds kTick{10};
+// How long buffers are waited for at the end, in milliseconds.
+constexpr int kReturnTurns = 200;
 }  // namespace
 
 ActivityFlusher::ActivityFlusher(CuptiApi* api, ActivityBufferPool* pool, bool reclaim)
@@ -91,6 +93,12 @@ void ActivityFlusher::Loop(std::int64_t interval_ms) noexcept {
     lock.lock();
     if (stop) break;
   }
+  lock.unlock();
+  // Completed buffers may come from another thread of the library, after the flush.
+  for (int turn = 0; turn < kReturnTurns && pool_->outstanding() != 0; ++turn) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  lock.lock();
   ended_ = true;
   changed_.notify_all();
 }

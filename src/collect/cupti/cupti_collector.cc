@@ -255,11 +255,15 @@ void CuptiCollector::Stop() {
     flusher_->FlushOnce();
   }
   Become(MakeState(Kind::kDisabled, "stopped", "collecting has ended"));
-  if (connected_) {
-    // From here on the library finds nobody. What it keeps is never freed.
-    connected_ = false;
-    if (!target_->Disconnect() || pool_->outstanding() != 0) releasable_ = false;
-  }
+}
+
+bool CuptiCollector::Release() {
+  Stop();
+  if (inert_.load(std::memory_order_relaxed)) return false;
+  // From here on the library finds nobody. What it keeps is never freed.
+  if (connected_ && (!target_->Disconnect() || pool_->outstanding() != 0)) releasable_ = false;
+  connected_ = false;
+  return releasable_;
 }
 
 CuptiCounts CuptiCollector::counts() const {

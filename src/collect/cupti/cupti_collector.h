@@ -26,7 +26,7 @@ namespace flopledger {
 /// some versions crash in their first function.
 ///
 /// Thread: `Fence`, `PushOp`, `PopOp`, `BecomeInert` any; the rest one. Ownership: must outlive
-/// what the library still holds; see `releasable`.
+/// what the library still holds; see `Release`.
 class CuptiCollector {
  public:
   CuptiCollector(const CuptiOptions& options, const Clock* clock, KernelTable::Classifier classify);
@@ -46,8 +46,10 @@ class CuptiCollector {
   const KernelTable& kernels() const { return decoder_.kernels(); }
   const std::vector<DeviceDescription>& devices() const { return devices_; }
   CuptiCounts counts() const;
-  /// False: the library holds buffers, or a thread or callback is still inside, or this is a fork.
-  bool releasable() const { return releasable_; }
+  /// Lets go of the callbacks, which may come after `Stop` as well. False: the library holds
+  /// buffers, or a thread or callback is still inside, or this is a fork; then this must not be
+  /// destroyed.
+  bool Release();
 
  private:
   void Become(DeviceSourceState state);
@@ -87,6 +89,7 @@ class CuptiCollector {
   bool connected_ = false;
   bool stopped_ = false;
   bool releasable_ = true;
+  bool unreturned_said_ = false;
 
   // What the training thread looks at.
   std::atomic<bool> fencing_{false};

@@ -79,6 +79,11 @@ void CuptiCollector::ReportLosses(std::int64_t now_ns, RecordBatch& batch) {
   Lose(now_ns, losses.uncounted + discarded - reported_discarded_,
        LossRecord::Reason::kUnknownCount, batch);
   reported_discarded_ = discarded;
+  if (stopped_ && !unreturned_said_) {
+    unreturned_said_ = true;
+    // Buffers that have not come back by now, with a kernel that still runs.
+    Lose(now_ns, pool_->outstanding(), LossRecord::Reason::kUnknownCount, batch);
+  }
 }
 
 void CuptiCollector::DescribeDevices() {

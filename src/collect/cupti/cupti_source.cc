@@ -30,8 +30,7 @@ void KeepForEver(void* impl) {
 CuptiSource::CuptiSource(Impl* impl) : impl_(impl) {}
 
 CuptiSource::~CuptiSource() {
-  impl_->collector.Stop();
-  if (impl_->collector.releasable()) {
+  if (impl_->collector.Release()) {
     delete impl_;
   } else {
     KeepForEver(impl_);

@@ -112,6 +112,25 @@ TEST_F(CuptiBuffersTest, ABufferThatIsNotReturnedIsNeverFreed) {
   EXPECT_EQ(fakecupti_outstanding(), 0);
 }
 
+TEST_F(CuptiBuffersTest, BuffersThatComeAfterTheEndAreStillRead) {
+  CuptiSource& source = Start();
+  fakecupti_hold(1);
+  const std::vector<LaunchOrder> launched = LaunchMany(10);
+  source.Stop();
+  fakecupti_hold(0);  // the library's thread was late
+  EXPECT_EQ(Orders(Drain()), launched);
+}
+
+TEST_F(CuptiBuffersTest, WhatHasNotComeBackAtTheEndIsAnUnknownLoss) {
+  CuptiSource& source = Start();
+  fakecupti_hold(1);
+  LaunchMany(10);
+  source.Stop();
+  EXPECT_EQ(Lost(Drain(), LossRecord::Reason::kUnknownCount), 1);
+  EXPECT_TRUE(Drain().losses.empty()) << "once";
+  fakecupti_hold(0);
+}
+
 TEST_F(CuptiBuffersTest, LateBuffersOfAnEndedSourceDoNotDisturbTheNext) {
   Start();
   fakecupti_keep_buffers(1);
