@@ -133,6 +133,14 @@ def main() -> int:
     if not files:
         print(f"no traces: {TRACES} is not here, and no FILE is given", file=sys.stderr)
         return 2
+    absent = [
+        command[0]
+        for _, command in ((c.name, c.command) for c in contenders(files[0], None))
+        if not os.access(command[0], os.X_OK)
+    ]
+    if absent:
+        print(f"not built: {', '.join(absent)} (preset release)", file=sys.stderr)
+        return 4
     if options.json:
         print(json.dumps({"cpus": os.cpu_count(), "load": os.getloadavg()}))
     with tempfile.TemporaryDirectory() as folder:

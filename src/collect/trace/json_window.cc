@@ -99,7 +99,7 @@ bool JsonWindow::ScanUpTo(std::size_t end) {
       fault_ = {0, "bytes that are no UTF-8 from here on"};
       return false;
     }
-    ++invalid_utf8_;
+    ++broken_text_;
   }
   if (tokens_.CheckEscapes() != JsonTokens::Verdict::kOk) {
     fault_ = tokens_.fault();

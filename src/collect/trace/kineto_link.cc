@@ -60,8 +60,8 @@ void KinetoLinker::SortSteps() {
     edges_.push_back({.time_ns = step.start_ns, .step = step.number, .begin = true});
     edges_.push_back({.time_ns = step.end_ns, .step = step.number, .begin = false});
   }
-  std::stable_sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
-    return std::tie(a.time_ns, a.begin) < std::tie(b.time_ns, b.begin);
+  std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) {
+    return std::tie(a.time_ns, a.begin, a.step) < std::tie(b.time_ns, b.begin, b.step);
   });
 }
 

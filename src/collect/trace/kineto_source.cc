@@ -115,7 +115,7 @@ void KinetoSource::WarnOfText(const KinetoDocument& document) {
   warn("invalid_escape", repairs.escapes, "a backslash that escapes nothing");
   warn("control_character", document.window().control_characters(),
        "a control character in a string");
-  warn("invalid_utf8", document.window().invalid_utf8(), "stretches of text that are no UTF-8");
+  warn("invalid_utf8", document.window().broken_text(), "stretches of text that are no UTF-8");
   warn("unreadable_event", document.lost().events, "events that are no JSON: lost");
   warn("unterminated", document.lost().unterminated ? 1 : 0,
        "the array or object of the document is not closed; no event is lost by that");
