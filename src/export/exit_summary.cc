@@ -134,7 +134,7 @@ void AddGaps(const std::vector<CoverageGap>& gaps, std::string* text) {
   *text += "not counted\n";
   for (const CoverageGap& gap : gaps) {
     fmt::format_to(Out(*text), "  {:>10}  {} launches  {} ({})\n", TimeText(gap.time), gap.launches,
-                   gap.name, ToString(gap.reason));
+                   KernelText(gap.name), ToString(gap.reason));
   }
 }
 

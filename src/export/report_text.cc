@@ -1,10 +1,13 @@
 #include "export/report_text.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "flopledger/causes.h"
@@ -51,6 +54,32 @@ std::string RateText(double flops_per_second) {
     ++unit;
   }
   return fmt::format("{:.4g} {}FLOP/s", flops_per_second, kUnits[unit]);
+}
+
+std::string KernelText(const std::string& name) {
+  constexpr std::size_t kLongest = 72;
+  std::string text = name;
+  if (name.starts_with("_Z")) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> demangled(
+        abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+    if (status == 0) {
+      text = demangled.get();
+      if (text.starts_with("void ")) text.erase(0, 5);
+      // The argument list is the last pair of brackets outside of template arguments.
+      int depth = 0;
+      for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '<') ++depth;
+        if (text[i] == '>') --depth;
+        if (text[i] == '(' && depth == 0 && text.compare(i, 21, "(anonymous namespace)") != 0) {
+          text.resize(i);
+          break;
+        }
+      }
+    }
+  }
+  if (text.size() > kLongest) text = text.substr(0, kLongest - 3) + "...";
+  return text;
 }
 
 std::string_view ReasonText(RefusalReason reason) {

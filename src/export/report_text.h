@@ -22,6 +22,10 @@ std::string TimeText(DurationNs time);
 /// `1.23e+15 FLOP/s`-free short form of a rate: `989.4 TFLOP/s`.
 std::string RateText(double flops_per_second);
 
+/// A kernel's name as a person can read it: demangled, without arguments, at most 72 characters. A
+/// name that is no C++ symbol stays as it is, cut.
+std::string KernelText(const std::string& name);
+
 /// Why a ratio is missing, in a few words: `no peak for the dtype`.
 std::string_view ReasonText(RefusalReason reason);
 /// What a waterfall cause means, in a short sentence; the id itself, spaced, if it is a new one.

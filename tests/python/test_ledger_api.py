@@ -145,6 +145,7 @@ def test_an_exception_of_the_loop_propagates_unchanged(tmp_path):
         ({"peak": True}, "peak is True"),
         ({"dtype": "fp12"}, "dtype is 'fp12'; accepted: fp64"),
         ({"observer": "magic"}, "observer is 'magic'; accepted: auto"),
+        ({"device_records": "on"}, "device_records is 'on'; accepted: auto, off"),
         ({"warmup_steps": -1}, "warmup_steps is -1"),
         ({"port": 99999}, "99999"),
         ({"port": "ninety"}, "port is 'ninety'"),

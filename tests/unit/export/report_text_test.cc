@@ -27,6 +27,15 @@ using ::testing::StartsWith;
 
 Flops Count(std::int64_t count) { return Flops::FromInteger(count); }
 
+TEST(KernelTextTest, ASymbolIsReadableAndANameStaysAsItIs) {
+  EXPECT_EQ(KernelText("_Z6kernelPfi"), "kernel");
+  EXPECT_EQ(KernelText("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi"),
+            "at::native::vectorized_elementwise_kernel<4>");
+  EXPECT_EQ(KernelText("ncclDevKernel_AllReduce_Sum"), "ncclDevKernel_AllReduce_Sum");
+  EXPECT_EQ(KernelText("_Zno symbol"), "_Zno symbol");
+  EXPECT_EQ(KernelText(std::string(300, 'x')), std::string(69, 'x') + "...");
+}
+
 // The example of the log line's contract.
 StepReport Example() {
   StepReport report;
