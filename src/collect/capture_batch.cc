@@ -59,7 +59,7 @@ class BatchEncoder {
     Time(op.start_ns);
     out_.Difference(op.end_ns, op.start_ns);
     // The time in called ops, from which the self time follows: 0 for most.
-    out_.Difference(op.end_ns - op.start_ns, op.self_ns);
+    out_.Difference(WrappedDifference(op.end_ns, op.start_ns), op.self_ns);
     out_.Unsigned(op.signature);
     out_.Unsigned(op.device);
     PhaseAndClass(op.phase, op.op_class, out_);
@@ -144,10 +144,7 @@ class BatchDecoder {
   void operator()(OpRecord& op) {
     op.start_ns = Time();
     op.end_ns = in_.Difference(op.start_ns);
-    const auto duration = static_cast<std::int64_t>(static_cast<std::uint64_t>(op.end_ns) -
-                                                    static_cast<std::uint64_t>(op.start_ns));
-    op.self_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(duration) -
-                                           static_cast<std::uint64_t>(in_.Signed()));
+    op.self_ns = WrappedDifference(WrappedDifference(op.end_ns, op.start_ns), in_.Signed());
     op.signature = Narrow<SignatureId>();
     op.device = Narrow<std::uint16_t>();
     PhaseAndClass(in_, op.phase, op.op_class);

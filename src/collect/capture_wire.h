@@ -10,6 +10,12 @@
 
 namespace flopledger {
 
+/// `to - from` modulo 2^64, so that both may be anything.
+constexpr std::int64_t WrappedDifference(std::int64_t to, std::int64_t from) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(to) -
+                                   static_cast<std::uint64_t>(from));
+}
+
 /// Appends the numbers of a capture to a buffer: integers in base 128 with the low group first,
 /// signed ones folded so that small magnitudes are short, reals as eight little-endian bytes.
 ///
@@ -31,11 +37,7 @@ class WireWriter {
     const auto bits = static_cast<std::uint64_t>(value);
     Unsigned((bits << 1) ^ (value < 0 ? ~std::uint64_t{0} : 0));
   }
-  /// Both ends may be anything: the difference is taken modulo 2^64.
-  void Difference(std::int64_t to, std::int64_t from) {
-    Signed(static_cast<std::int64_t>(static_cast<std::uint64_t>(to) -
-                                     static_cast<std::uint64_t>(from)));
-  }
+  void Difference(std::int64_t to, std::int64_t from) { Signed(WrappedDifference(to, from)); }
   void Wide(Int128 value) {
     Signed(static_cast<std::int64_t>(value >> 64));
     Unsigned(static_cast<std::uint64_t>(value));
