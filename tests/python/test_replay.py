@@ -181,5 +181,5 @@ def test_help_begins_with_examples_that_work(trace):
         if "--config" in words:
             continue  # test_a_declared_model_gets_mfu
         files = [str(trace) if ".json.gz" in word or ".tar.gz" in word else word for word in words]
-        flopledger(*files)
+        flopledger(*files, cwd=trace.parent)
     assert program()
