@@ -149,6 +149,7 @@ void Playback::Finish() {
 
 std::vector<std::string> Playback::addresses() const {
   std::vector<std::string> addresses;
+  addresses.reserve(ranks_.size());
   for (const auto& rank : ranks_) addresses.push_back(rank->server->address());
   return addresses;
 }

@@ -54,6 +54,7 @@ SPOILT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("good", "bad"), SPOILT, ids=[good for good, _ in SPOILT])
 def test_the_unit_tests_notice_a_spoilt_rule(tmp_path, good, bad):
     rules = (ALERTS / "flopledger.rules.yml").read_text()
