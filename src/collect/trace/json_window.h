@@ -37,7 +37,7 @@ class JsonWindow {
   bool failed() const { return !fault_.what.empty(); }
   bool open_string() const { return open_string_; }  ///< the text ends inside of a string
   std::int64_t control_characters() const { return control_characters_; }  ///< lenient
-  std::int64_t broken_text() const { return broken_text_; }              ///< lenient
+  std::int64_t broken_text() const { return broken_text_; }                ///< lenient
   const TextPart& text() const { return text_; }
   bool StartsWith(std::string_view prefix) const {
     return std::string_view(buffer_.data(), filled_).substr(0, prefix.size()) == prefix;
