@@ -20,7 +20,18 @@ std::string Milliseconds(std::int64_t ns) {
 
 std::int64_t LengthOf(const TimeSpan& span) { return span.end_ns - span.start_ns; }
 
-void AddDevice(std::string& text, const ReplayDevice& device) {
+// A sum of nothing is a zero only where nothing was left out of it.
+bool MayMissFlops(const TraceDescription& trace) {
+  return std::any_of(trace.gaps.begin(), trace.gaps.end(), [](const TraceGap& gap) {
+    return gap.kind == "no_shapes" || gap.kind == "no_op";
+  });
+}
+
+std::string FlopsText(const Flops& flops, bool may_miss) {
+  return flops.count() == 0 && may_miss ? "unknown" : flops.ToString();
+}
+
+void AddDevice(std::string& text, const ReplayDevice& device, bool may_miss) {
   const DeviceActivity& at = device.activity;
   const std::int64_t span = LengthOf(at.span);
   const std::string name =
@@ -39,13 +50,15 @@ void AddDevice(std::string& text, const ReplayDevice& device) {
        fmt::format("{}, of which exposed {}  {}", Milliseconds(at.communication_union_ns),
                    Milliseconds(at.exposed_communication_ns),
                    Share(at.exposed_communication_ns, span)));
-  line("FLOPs counted",
-       fmt::format("{}  (causal masks respected: {})", device.flops.all_pairs.ToString(),
-                   device.flops.executed.ToString()));
+  const std::string counted = FlopsText(device.flops.all_pairs, may_miss);
+  line("FLOPs counted", device.flops.all_pairs == device.flops.executed
+                            ? counted
+                            : fmt::format("{}  (causal masks respected: {})", counted,
+                                          device.flops.executed.ToString()));
   if (device.flops.recomputed.count() > 0) {
     line("of them recomputed", device.flops.recomputed_all_pairs.ToString());
   }
-  line("in counted ops",
+  line("in ops with a rule",
        fmt::format("{}  {} of kernel time", Milliseconds(device.counted_kernel_time_ns),
                    Share(device.counted_kernel_time_ns, at.kernel_time_sum_ns)));
   if (at.unlaunched > 0) {
@@ -54,7 +67,7 @@ void AddDevice(std::string& text, const ReplayDevice& device) {
   }
 }
 
-void AddSteps(std::string& text, const std::vector<ReplayStep>& steps) {
+void AddSteps(std::string& text, const std::vector<ReplayStep>& steps, bool may_miss) {
   if (steps.empty()) return;
   std::size_t width = 4;
   for (const ReplayStep& step : steps) width = std::max(width, step.name.size());
@@ -67,7 +80,7 @@ void AddSteps(std::string& text, const std::vector<ReplayStep>& steps) {
                         width, Milliseconds(LengthOf(at.host)),
                         window ? Milliseconds(LengthOf(*at.device_window)) : "-",
                         window ? Milliseconds(at.device_busy_ns) : "-", at.launched_kernels,
-                        step.flops.all_pairs.ToString());
+                        FlopsText(step.flops.all_pairs, may_miss));
   }
 }
 
@@ -78,6 +91,7 @@ void AddBooks(std::string& text, const ReplayTrace& trace) {
   if (!any) {
     if (!trace.peak_refusal.empty()) {
       text += fmt::format("\n    no MFU, no HFU: {}\n", Printable(trace.peak_refusal));
+      text += "    --dtype names another element type, --peak gives a rate\n";
     }
     return;
   }
@@ -129,6 +143,7 @@ std::string WriteText(const ReplayResult& result, const Ink& ink) {
   std::string text;
   for (const ReplayTrace& trace : result.traces) {
     const TraceDescription& about = trace.description;
+    const bool may_miss = MayMissFlops(about);
     text += ink.Bold(Printable(trace.file));
     if (!about.name.empty()) text += " " + Printable(about.name);
     text += fmt::format("  {}, {} events", about.format, about.events);
@@ -136,10 +151,10 @@ std::string WriteText(const ReplayResult& result, const Ink& ink) {
     if (about.world_size) text += fmt::format(" of {}", *about.world_size);
     text += "\n";
     for (const ReplayDevice& device : trace.devices) {
-      AddDevice(text, device);
-      AddSteps(text, device.steps);
+      AddDevice(text, device, may_miss);
+      AddSteps(text, device.steps, may_miss);
     }
-    if (trace.devices.empty()) AddSteps(text, trace.total.steps);
+    if (trace.devices.empty()) AddSteps(text, trace.total.steps, may_miss);
     AddBooks(text, trace);
     AddRemarks(text, about, ink);
     text += "\n";
