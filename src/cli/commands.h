@@ -42,6 +42,9 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* description,
 /// `--steps FIRST:LAST`, into options that outlive the application.
 void AddStepRange(CLI::App* command, RunLogOptions* options);
 
+/// `--step-name PATTERN`: which ranges of a trace are steps.
+void AddStepNames(CLI::App* command, std::vector<std::string>* names);
+
 /// Says why an input is refused, and returns kBadInput.
 int Refuse(const Status& status);
 

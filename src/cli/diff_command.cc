@@ -49,6 +49,7 @@ void AddDiffCommand(CLI::App& app, int* exit_code) {
       ->required();
   command->add_option("B", options->after, "the run after")->required();
   AddStepRange(command, &options->logs);
+  AddStepNames(command, &options->logs.step_names);
   command->add_flag("--json", options->json, "one object for programs, see docs/cli.md");
   CLI::Option* check = command->add_flag(
       "--check", options->check, "exit 1 if B is slower beyond the noise and the tolerance");

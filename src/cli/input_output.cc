@@ -67,4 +67,9 @@ void AddStepRange(CLI::App* command, RunLogOptions* options) {
       ->type_name("FIRST:LAST");
 }
 
+void AddStepNames(CLI::App* command, std::vector<std::string>* names) {
+  command->add_option("--step-name", *names,
+                      "pattern (* ?) of the ranges of a trace that are steps, repeatable");
+}
+
 }  // namespace flopledger::cli

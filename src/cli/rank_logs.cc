@@ -186,7 +186,7 @@ Result<RunLogs> ReadRunLogs(const std::vector<std::string>& paths, const RunLogO
     logs.push_back(*std::move(log));
   }
   if (!traces.empty()) {
-    Result<ReplayResult> replayed = Replay(traces, {});
+    Result<ReplayResult> replayed = Replay(traces, {.step_names = options.step_names});
     if (!replayed.has_value()) return Fail(replayed.error().code(), replayed.error().message());
     for (RankLog& log : LogsOfTraces(*replayed, {}, options)) logs.push_back(std::move(log));
   }

@@ -47,6 +47,7 @@ struct RunLogOptions {
   std::string run_id;  ///< of files with several runs; empty: there is but one
   std::int64_t first_step = 0;
   std::int64_t last_step = INT64_MAX;
+  std::vector<std::string> step_names;  ///< of traces: `ReplayOptions::step_names`
 };
 
 /// Reads step logs: files, folders (every `*.jsonl` in them) and patterns; a rotated log is one

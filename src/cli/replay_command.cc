@@ -159,8 +159,7 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
                    "GiB that a compressed file may inflate to")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command->add_option("--step-name", arguments->step_names,
-                      "pattern (* ?) of the ranges that are steps, repeatable");
+  AddStepNames(command, &arguments->step_names);
   command->add_option("--config", arguments->config, "the model's config.json: declares its work");
   command->add_option("--batch", arguments->rows, "sequences of a step on one rank")
       ->check(CLI::NonNegativeNumber);

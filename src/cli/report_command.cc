@@ -56,6 +56,7 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       ->required();
   command->add_option("--run", options->logs.run_id, "id of the run, of files with several runs");
   AddStepRange(command, &options->logs);
+  AddStepNames(command, &options->logs.step_names);
   command->add_option("--html", options->html_path,
                       "write one page with pictures to this file; - is standard output");
   command->add_flag("--json", options->json, "one object for programs, see docs/cli.md");

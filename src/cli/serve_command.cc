@@ -19,6 +19,7 @@ namespace {
 
 struct ServeOptions {
   std::vector<std::string> paths;
+  std::vector<std::string> step_names;
   PlaybackOptions playback;
   bool exit_at_end = false;
 };
@@ -41,8 +42,9 @@ bool WaitForSignal(const sigset_t& signals, std::optional<DurationNs> limit) {
   return sigtimedwait(&signals, nullptr, &wait) > 0;
 }
 
-Result<std::vector<StepLog>> ReplayLogs(const std::string& path) {
-  Result<ReplayResult> replayed = Replay({path}, {});
+Result<std::vector<StepLog>> ReplayLogs(const std::string& path,
+                                        const std::vector<std::string>& step_names) {
+  Result<ReplayResult> replayed = Replay({path}, {.step_names = step_names});
   if (!replayed) return Fail(replayed.error().code(), replayed.error().message());
   std::vector<RankLog> ranks = LogsOfTraces(*replayed, {}, {});
   std::vector<StepLog> logs;
@@ -56,10 +58,12 @@ Result<std::vector<StepLog>> ReplayLogs(const std::string& path) {
   return logs;
 }
 
-Result<std::vector<StepLog>> ReadLog(const LogFile& file) {
+Result<std::vector<StepLog>> ReadLog(const LogFile& file,
+                                     const std::vector<std::string>& step_names) {
   Result<std::string> beginning = ReadBeginning(file.parts.front());
   if (!beginning) return Fail(beginning.error().code(), beginning.error().message());
-  if (!LooksLikeStepLog(*beginning) && !IsLogName(file.path)) return ReplayLogs(file.path);
+  if (!LooksLikeStepLog(*beginning) && !IsLogName(file.path))
+    return ReplayLogs(file.path, step_names);
   Result<std::string> text = ReadLogFile(file);
   if (!text) return Fail(text.error().code(), text.error().message());
   Result<StepLog> log = ReadStepLog(*text);
@@ -69,12 +73,13 @@ Result<std::vector<StepLog>> ReadLog(const LogFile& file) {
   return logs;
 }
 
-Result<std::vector<StepLog>> ReadLogs(const std::vector<std::string>& paths) {
+Result<std::vector<StepLog>> ReadLogs(const std::vector<std::string>& paths,
+                                      const std::vector<std::string>& step_names) {
   Result<std::vector<LogFile>> files = FindLogFiles(paths);
   if (!files) return Fail(files.error().code(), files.error().message());
   std::vector<StepLog> logs;
   for (const LogFile& file : *files) {
-    Result<std::vector<StepLog>> ranks = ReadLog(file);
+    Result<std::vector<StepLog>> ranks = ReadLog(file, step_names);
     if (!ranks) return Fail(ranks.error().code(), ranks.error().message());
     for (StepLog& log : *ranks) {
       if (log.steps.empty()) {
@@ -94,7 +99,7 @@ int RunServe(const ServeOptions& options) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-  Result<std::vector<StepLog>> logs = ReadLogs(options.paths);
+  Result<std::vector<StepLog>> logs = ReadLogs(options.paths, options.step_names);
   if (!logs) return Refuse(logs.error());
   const bool whole =
       std::all_of(logs->begin(), logs->end(), [](const StepLog& log) { return log.has_summary; });
@@ -140,6 +145,7 @@ void AddServeCommand(CLI::App& app, int* exit_code) {
       ->add_option("FILE", options->paths,
                    "step logs or traces, folders, quoted patterns; each rank has a port of its own")
       ->required();
+  AddStepNames(command, &options->step_names);
   command->add_option("--speed", options->playback.speed, "times real time; 0: all steps at once")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

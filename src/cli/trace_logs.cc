@@ -45,8 +45,7 @@ RankLog LogOf(const ReplayTrace& trace, int rank, int world_size, const std::str
     log.notes.push_back("no peak, " + trace.peak_refusal);
   }
   if (trace.reports.empty()) {
-    log.notes.emplace_back(
-        "no range is known as a step; 'flopledger replay --step-name' names the ranges that are");
+    log.notes.emplace_back("no range is known as a step; --step-name names the ranges that are");
   }
   for (const TraceWarning& warning : trace.description.warnings) {
     log.notes.push_back(warning.text);

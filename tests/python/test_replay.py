@@ -183,3 +183,19 @@ def test_help_begins_with_examples_that_work(trace):
         files = [str(trace) if ".json.gz" in word or ".tar.gz" in word else word for word in words]
         flopledger(*files, cwd=trace.parent)
     assert program()
+
+
+def test_a_name_of_steps_is_taken_by_every_command_that_reads_traces(tmp_path):
+    document = small_trace()
+    for each in document["traceEvents"]:
+        each["name"] = each["name"].replace("ProfilerStep#", "iteration ")
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document))
+    named = ["--step-name", "iteration *"]
+    assert json.loads(flopledger("report", path, "--json").stdout)["steps"] == []
+    body = json.loads(flopledger("report", path, "--json", *named).stdout)
+    assert [step["step"] for step in body["steps"]] == [5, 6]
+    assert "0.0 %" in flopledger("diff", path, path, *named).stdout
+    at_once = ["--port", 0, "--speed", 0, "--exit-at-end"]
+    served = flopledger("serve", path, *at_once, *named)
+    assert "served 2 steps" in served.stdout

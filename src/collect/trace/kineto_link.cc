@@ -1,10 +1,11 @@
 #include "collect/trace/kineto_link.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <string_view>
 #include <tuple>
+
+#include "collect/trace/range_names.h"
 
 namespace flopledger {
 namespace {
@@ -15,15 +16,6 @@ constexpr std::int64_t kSkewToleranceNs = 5'000;
 constexpr std::size_t kPortion = 16384;
 /// Ops deeper than this hold none: a limit to the work that a hostile file can ask for.
 constexpr std::size_t kDeepest = 4096;
-
-std::int64_t NumberOf(std::string_view name, std::int64_t otherwise) {
-  const std::size_t mark = name.find('#');
-  if (mark == name.npos) return otherwise;
-  std::int64_t number = 0;
-  const auto [rest, error] =
-      std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
-  return error == std::errc() && rest == name.data() + name.size() ? number : otherwise;
-}
 
 std::int64_t OrderOf(const KernelRecord& kernel) {
   return kernel.launch_known ? kernel.launch_order : kernel.start_ns;
@@ -56,7 +48,8 @@ void KinetoLinker::SortSteps() {
                        records_.steps.end());
   std::int64_t position = 0;
   for (KinetoStep& step : records_.steps) {
-    step.number = NumberOf(step.name, position++);
+    step.number = NumberInName(step.name).value_or(position);
+    ++position;
     edges_.push_back({.time_ns = step.start_ns, .step = step.number, .begin = true});
     edges_.push_back({.time_ns = step.end_ns, .step = step.number, .begin = false});
   }
