@@ -10,9 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 256;
 
-bool IsSpace(char letter) {
-  return letter == ' ' || letter == '\n' || letter == '\r' || letter == '\t';
-}
 bool IsDigit(char letter) { return letter >= '0' && letter <= '9'; }
 bool IsHex(char letter) {
   return IsDigit(letter) || (letter >= 'a' && letter <= 'f') || (letter >= 'A' && letter <= 'F');
@@ -109,24 +106,15 @@ JsonTokens::Verdict JsonTokens::CheckEscapes() {
   return Verdict::kOk;
 }
 
-std::string_view JsonTokens::token(std::size_t i) const { return span(i, i + 1); }
-
-std::string_view JsonTokens::span(std::size_t begin, std::size_t end) const {
-  const std::size_t from = offset(begin);
-  std::size_t to = offset(end);
-  while (to > from && IsSpace(text_[to - 1])) --to;
-  return text_.substr(from, to - from);
-}
-
 JsonTokens::Verdict JsonTokens::Bad(std::size_t i, std::string_view what) {
   fault_ = {offset(i), what};
   return Verdict::kBad;
 }
 
 JsonTokens::Verdict JsonTokens::CheckScalar(std::size_t i) {
-  const std::string_view text = token(i);
-  const char first = text.front();
+  const char first = at(i);
   if (first == '"') return Verdict::kOk;  // the first stage has seen its end
+  const std::string_view text = token(i);
   if ((IsDigit(first) || first == '-') && IsNumber(text)) return Verdict::kOk;
   if (text == "true" || text == "false" || text == "null") return Verdict::kOk;
   if (lenient_ && IsNotANumber(text)) {
@@ -136,25 +124,22 @@ JsonTokens::Verdict JsonTokens::CheckScalar(std::size_t i) {
   return Bad(i, IsNotANumber(text) ? "inf or nan, which JSON has not" : "a value is expected");
 }
 
-JsonTokens::Verdict JsonTokens::TakeKey(std::size_t* i, std::string_view* key) {
-  if (*i >= size_) return Verdict::kMore;
-  if (at(*i) != '"') return Bad(*i, "a key is expected");
-  if (*i + 1 >= size_) return Verdict::kMore;
-  if (at(*i + 1) != ':') return Bad(*i + 1, "':' is expected");
-  *key = content(*i);
-  *i += 2;
-  return Verdict::kOk;
+JsonTokens::Verdict JsonTokens::RefuseKey(std::size_t i) {
+  if (i >= size_) return Verdict::kMore;
+  if (at(i) != '"') return Bad(i, "a key is expected");
+  if (i + 1 >= size_) return Verdict::kMore;
+  return Bad(i + 1, "':' is expected");
 }
 
-JsonTokens::Verdict JsonTokens::TakeSeparator(std::size_t* i, char close, bool* more) {
-  if (*i >= size_) return Verdict::kMore;
-  const char found = at(*i);
-  if (found != ',' && found != close) {
-    return Bad(*i, close == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
-  }
+JsonTokens::Verdict JsonTokens::RefuseSeparator(std::size_t i, char close) {
+  if (i >= size_) return Verdict::kMore;
+  return Bad(i, close == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
+}
+
+// `*i` is at a comma that the end of the value or of the tokens follows.
+JsonTokens::Verdict JsonTokens::TakeLastComma(std::size_t* i, char close, bool* more) {
   ++*i;
-  *more = found == ',';
-  if (!*more) return Verdict::kOk;
+  *more = true;
   if (*i >= size_) return Verdict::kMore;
   if (at(*i) != close) return Verdict::kOk;
   if (!lenient_) return Bad(*i, "a comma with nothing after it");
@@ -164,7 +149,7 @@ JsonTokens::Verdict JsonTokens::TakeSeparator(std::size_t* i, char close, bool* 
   return Verdict::kOk;
 }
 
-JsonTokens::Verdict JsonTokens::SkipValue(std::size_t* i) {
+JsonTokens::Verdict JsonTokens::SkipOther(std::size_t* i) {
   std::array<char, kMaxDepth> closes;  // of the objects and arrays that are open
   std::size_t depth = 0;
   bool behind = false;  // a value: what comes next is a separator

@@ -48,28 +48,63 @@ class JsonTokens {
   /// First character of token `i`; 0 at the end.
   char at(std::size_t i) const { return i < size_ ? text_[starts_[i]] : '\0'; }
   /// Token `i` as written: a string with its quotes, a number, a literal.
-  std::string_view token(std::size_t i) const;
+  std::string_view token(std::size_t i) const { return span(i, i + 1); }
   /// A string's characters, escapes as written.
   std::string_view content(std::size_t i) const {
     const std::string_view text = token(i);
     return text.size() < 2 ? std::string_view() : text.substr(1, text.size() - 2);
   }
   /// The text from token `begin` up to token `end`, without white space at its end.
-  std::string_view span(std::size_t begin, std::size_t end) const;
+  std::string_view span(std::size_t begin, std::size_t end) const {
+    const std::size_t from = offset(begin);
+    std::size_t to = offset(end);
+    while (to > from && IsSpace(text_[to - 1])) --to;
+    return text_.substr(from, to - from);
+  }
 
   /// Moves `*i` behind the value that begins there.
-  Verdict SkipValue(std::size_t* i);
+  Verdict SkipValue(std::size_t* i) {
+    // The first stage has seen where a string ends.
+    if (at(*i) != '"') return SkipOther(i);
+    ++*i;
+    return Verdict::kOk;
+  }
   /// `*i` is at a key: moves it to the value. `*key` has the key's characters.
-  Verdict TakeKey(std::size_t* i, std::string_view* key);
+  Verdict TakeKey(std::size_t* i, std::string_view* key) {
+    if (at(*i) != '"' || at(*i + 1) != ':') [[unlikely]] {
+      return RefuseKey(*i);
+    }
+    *key = content(*i);
+    *i += 2;
+    return Verdict::kOk;
+  }
   /// `*i` is behind a value of an object or array that ends with `close`: moves it to the next
   /// member (`*more`), or behind the end.
-  Verdict TakeSeparator(std::size_t* i, char close, bool* more);
+  Verdict TakeSeparator(std::size_t* i, char close, bool* more) {
+    const char found = at(*i);
+    if (found == ',') {
+      const char next = at(*i + 1);
+      if (next == close || next == '\0') return TakeLastComma(i, close, more);
+    } else if (found != close) {
+      return RefuseSeparator(*i, close);
+    }
+    ++*i;
+    *more = found == ',';
+    return Verdict::kOk;
+  }
 
   const Fault& fault() const { return fault_; }
   const Repairs& repairs() const { return repairs_; }
 
  private:
   struct Scanner;
+  static bool IsSpace(char letter) {
+    return letter == ' ' || letter == '\n' || letter == '\r' || letter == '\t';
+  }
+  Verdict SkipOther(std::size_t* i);
+  Verdict RefuseKey(std::size_t i);
+  Verdict RefuseSeparator(std::size_t i, char close);
+  Verdict TakeLastComma(std::size_t* i, char close, bool* more);
   Verdict Bad(std::size_t i, std::string_view what);
   Verdict CheckScalar(std::size_t i);
 
