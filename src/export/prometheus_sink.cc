@@ -197,7 +197,7 @@ void PrometheusSink::PublishPage() {
     overhead.push_back({{"cupti_" + Name(static_cast<OverheadRecord::Kind>(i))},
                         totals_.collector_overhead[i].seconds()});
   }
-  table_.SetCounters(Metric::kOverheadSeconds, std::move(overhead));
+  table_.SetCounters(Metric::kOverheadSeconds, overhead);
   page_->Publish(table_, run_.identity);
 }
 

@@ -126,8 +126,9 @@ void Session::Engine::SetCapability(std::string_view name, bool available,
 }
 
 void Session::Engine::UpdateStateLocked() {
-  const auto has = [&](std::string_view name) {
-    return std::any_of(state_.capabilities.begin(), state_.capabilities.end(),
+  const std::vector<Capability>& capabilities = state_.capabilities;
+  const auto has = [&capabilities](std::string_view name) {
+    return std::any_of(capabilities.begin(), capabilities.end(),
                        [&](const Capability& each) { return each.name == name && each.available; });
   };
   const bool kernels = has("cupti_activity");
