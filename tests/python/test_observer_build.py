@@ -263,10 +263,18 @@ def test_a_table_of_another_version_is_refused(kind):
     assert "version" in handle.reason
 
 
-def test_removing_twice_is_safe():
-    handle = torch_observer.install(Recorder().table)
+@pytest.mark.parametrize("kind", ["native", "dispatch"])
+def test_removing_twice_ends_it_once(kind):
+    recorder = Recorder()
+    handle = torch_observer.install(recorder.table, prefer=kind)
+    assert handle.kind == kind
+    torch.ones(2, 2) @ torch.ones(2, 2)
+    seen = recorder.written
+    assert seen > 0
     handle.remove()
     handle.remove()
+    torch.ones(2, 2) @ torch.ones(2, 2)
+    assert recorder.written == seen
 
 
 # Torch boxes inputs of an observed op on the heap; a callback that does nothing shows how often.

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import pty
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -199,3 +203,28 @@ def test_a_name_of_steps_is_taken_by_every_command_that_reads_traces(tmp_path):
     at_once = ["--port", 0, "--speed", 0, "--exit-at-end"]
     served = flopledger("serve", path, *at_once, *named)
     assert "served 2 steps" in served.stdout
+
+
+def test_progress_is_for_terminals_alone(tmp_path):
+    document = small_trace()
+    document["traceEvents"] *= 2000  # more than one window of text
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document))
+    quiet = flopledger("replay", "--json", path)
+    assert quiet.stderr == ""
+
+    terminal, its_end = pty.openpty()
+    command = [program(), "replay", "--json", path]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=its_end) as process:
+        os.close(its_end)
+        seen = b""
+        try:
+            while more := os.read(terminal, 65536):
+                seen += more
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        finally:
+            os.close(terminal)
+    assert process.returncode == 0
+    assert re.search(rb"\r\[=+ *\] +\d+ %", seen), seen
+    assert seen.endswith(b"\r\x1b[K"), "the line is not taken away at the end"
