@@ -42,7 +42,8 @@ RankLog LogOf(const ReplayTrace& trace, int rank, int world_size, const std::str
   if (!trace.reports.empty()) log.run.peak_dtype = trace.reports.front().peak_dtype;
   log.has_summary = true;
   if (!trace.peak_refusal.empty()) {
-    log.notes.push_back("no peak, " + trace.peak_refusal);
+    const bool said = trace.peak_refusal.starts_with("no peak");
+    log.notes.push_back((said ? "" : "no peak: ") + trace.peak_refusal);
   }
   if (trace.reports.empty()) {
     log.notes.emplace_back("no range is known as a step; --step-name names the ranges that are");

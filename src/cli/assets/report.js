@@ -135,7 +135,7 @@ function drawSteps() {
     svg(root, "text", { x: box.left - 6, y: y(mark) + 4, "text-anchor": "end" }, mark === 0 ? "0" : axisSeconds(mark, longest));
   }
   for (const mark of ticks(first, last, Math.max(2, width / 130)).filter(Number.isInteger)) {
-    svg(root, "text", { x: x(mark), y: 126, "text-anchor": "middle" }, String(mark));
+    svg(root, "text", { x: x(mark), y: 126, "text-anchor": x(mark) > width - 24 ? "end" : "middle" }, String(mark));
   }
   if (points.some((p) => p.longest_ns !== p.wall_ns)) {
     svg(root, "path", { class: "longest", d: linePath(points, (p) => x(p.step), (p) => y(p.longest_ns)) });

@@ -93,7 +93,7 @@ class StepChart {
       svg(root, "text", { x: box.left - 6, y: coverageY(mark) + 4, "text-anchor": "end" }, `${Math.round(mark * 100)} %`);
     }
     for (const mark of ticks(first, last, Math.max(2, width / 130)).filter(Number.isInteger)) {
-      svg(root, "text", { x: stepX(mark), y: 280, "text-anchor": "middle" }, String(mark));
+      svg(root, "text", { x: stepX(mark), y: 280, "text-anchor": stepX(mark) > width - 24 ? "end" : "middle" }, String(mark));
     }
     const line = (name, y) => svg(root, "path", { class: name, d: linePath(points, x, y) });
     const hfuLow = (p) => ratioY(p.hfu_low_ratio);
